@@ -13,7 +13,7 @@ from pipeline.data.code_places import Context, Habits
 from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
 from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
-from pipeline.generation.diversity import EditTask
+from pipeline.generation.diversity import Direction, EditTask
 from pipeline.generation.testing import NOT_FIXED, reports_by_itself
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import main_language
@@ -121,6 +121,27 @@ def opening(resources: Resources, issue: Issue, context: Context, habits: Habits
     return ModelRequest(system, (Message(role="user", text=text),), call="editing")
 
 
+def read_informed(
+    direction: Direction, state: EditingState, reply: str
+) -> ReplyKind | Malformed | None:
+    """What a reply says of the edits that were shown; None if it does not end with one."""
+    said = some_tags(reply, "fault", "same", "edit") if direction.others else {}
+    if isinstance(said, Malformed):
+        return None
+    number, _, text = said.get("fault", "").strip().partition(":")
+    if (other := direction.find_shown(number)) and text.strip():
+        state.fault = textwrap.shorten(text, 300, placeholder=" …")
+        state.fault_of = other.sample
+    if "same" not in said or "edit" in said:
+        return None
+    other = direction.find_shown(said["same"])
+    if other is None:
+        most = len(direction.others)
+        return Malformed(f"There is no such edit: name one by its number, 1 to {most}.")
+    state.patches.append(Patch(diff=other.diff))
+    return ReplyKind.APPROVED
+
+
 class EditingMachine(Machine[EditingState]):
     """Replies: `<edit>`, then `<edit>`, `<script>` or `<approve/>`; `<same>` in place of an edit
     that was shown, and `<fault>` beside any of these.
@@ -167,7 +188,7 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
-        if (same := self._read_informed(state, reply)) is not None:
+        if (same := read_informed(self._task.direction, state, reply)) is not None:
             return same
         pair = some_tags(reply, "edit", "script", "approve")
         if not isinstance(pair, Malformed) and "edit" in pair and pair.get("script", "").strip():
@@ -191,25 +212,6 @@ class EditingMachine(Machine[EditingState]):
             case Tag(_, body):
                 return await self._take_edit(state, body) or ReplyKind.REVISED
         return ReplyKind.REVISED
-
-    def _read_informed(self, state: EditingState, reply: str) -> ReplyKind | Malformed | None:
-        """What a reply says of the edits that were shown; None if it does not end with one."""
-        direction = self._task.direction
-        said = some_tags(reply, "fault", "same", "edit") if direction.others else {}
-        if isinstance(said, Malformed):
-            return None
-        number, _, text = said.get("fault", "").strip().partition(":")
-        if (other := direction.find_shown(number)) and text.strip():
-            state.fault = textwrap.shorten(text, 300, placeholder=" …")
-            state.fault_of = other.sample
-        if "same" not in said or "edit" in said:
-            return None
-        other = direction.find_shown(said["same"])
-        if other is None:
-            most = len(self._task.direction.others)
-            return Malformed(f"There is no such edit: name one by its number, 1 to {most}.")
-        state.patches.append(Patch(diff=other.diff))
-        return ReplyKind.APPROVED
 
     async def _take_edit(self, state: EditingState, body: str) -> Malformed | None:
         edited = await read_edit(

@@ -19,7 +19,7 @@ from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import read_patched
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import EditTask
-from pipeline.generation.editing import EditingState, describe_near_tests
+from pipeline.generation.editing import EditingState, describe_near_tests, read_informed
 from pipeline.generation.testing import NOT_FIXED
 from pipeline.languages.test_names import is_named
 from pipeline.machine import Machine
@@ -194,7 +194,8 @@ _MOST_NAMED = 100
 
 
 class ExploringMachine(Machine[ExploringState]):
-    """Replies: `<bash>`, `<edit>`, `<script>`, `<tests>` or `<submit/>`.
+    """Replies: `<bash>`, `<edit>`, `<script>`, `<tests>` or `<submit/>`; `<same>` and `<fault>` as
+    to an editing machine.
 
     A `<submit/>` beside an edit submits it at once: it saves one call.
     """
@@ -258,6 +259,8 @@ class ExploringMachine(Machine[ExploringState]):
         return elide(messages, opening=_OPENING, most=most)
 
     async def read(self, state: ExploringState, reply: str) -> ReplyKind | Malformed:
+        if (same := read_informed(self._task.direction, state, reply)) is not None:
+            return same
         tag, submits = only_tag_or_approval(reply, *_TAGS, approval="submit")
         if isinstance(tag, Malformed):
             return tag
