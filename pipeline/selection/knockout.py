@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.codebase.text import agree, join_names
+from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript, Reason
 from pipeline.selection.discriminate import DiscriminatingState, Round
@@ -159,37 +159,22 @@ def _pick(
     out: Sequence[str],
     decided: Sequence[DecidingScript],
 ) -> Finalists:
-    """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing;
+    """Only these, in this order; each keeps its letter. Those in `waiting` are told of as missing;
     `out` says why others are, and `decided` what decided it."""
-    later = [_name_waiting(finalists, at) for at in waiting]
     return dataclasses.replace(
         finalists,
         indices=[finalists.indices[at] for at in positions],
         letters=[finalists.letters[at] for at in positions],
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
-        missing=[*_describe_waiting(later), *out, *finalists.missing],
+        missing=[*_describe_waiting(len(waiting)), *out, *finalists.missing],
         decided=tuple(decided[-2:]),
     )
 
 
-def _name_waiting(finalists: Finalists, at: int) -> str:
-    """Its letter, and the scripts of the vote table that it fails, if it passes others."""
-    runs = finalists.table.runs[finalists.indices[at]]
-    failed = [str(number) for number, run in enumerate(runs, 1) if not run.passed]
-    if not failed or len(failed) == len(runs):
-        return finalists.letters[at]
-    scripts = agree(len(failed), "script", "scripts")
-    return f"{finalists.letters[at]} (fails {scripts} {join_names(failed)})"
-
-
-def _describe_waiting(letters: Sequence[str]) -> list[str]:
-    if not letters:
-        return []
-    meet, them = agree(len(letters), "meets", "meet"), agree(len(letters), "it", "them")
-    return [
-        f"{join_names(letters)} {meet} the winner; the scripts that decide between these two are "
-        f"run on {them}, too."
-    ]
+def _describe_waiting(count: int) -> list[str]:
+    meet, them = agree(count, "meets", "meet"), agree(count, "it", "them")
+    text = f"{pluralize(count, 'further edit')} {meet} the winner; the scripts that decide between "
+    return [f"{text}these two are run on {them}, too."] if count else []
 
 
 def _is_carried(state: DiscriminatingState) -> bool:

@@ -128,12 +128,12 @@ async def test_what_was_said_for_an_edit_that_lost_is_no_reason() -> None:
     assert [one.against for one in reasons] == [1, 2]
 
 
-async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:
+async def test_a_finalist_that_meets_the_winner_is_told_of_and_not_named() -> None:
     referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
     await referee.settle("ABC")
     waiting = (
-        "C (fails script 2) meets the winner; the scripts that decide between these two are run on "
-        "it, too."
+        "1 further edit meets the winner; the scripts that decide between these two are run on it, "
+        "too."
     )
     lost = "A lost to B: it fails a script that the latter passes."
     assert referee.missing == [[waiting], [lost]]
