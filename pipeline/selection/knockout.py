@@ -159,7 +159,7 @@ def _pick(
     out: Sequence[str],
     decided: Sequence[DecidingScript],
 ) -> Finalists:
-    """Only these, in this order; each keeps its letter. Those in `waiting` are told of as missing;
+    """Only these, in this order; each keeps its letter. Those in `waiting` are counted as missing;
     `out` says why others are, and `decided` what decided it."""
     return dataclasses.replace(
         finalists,
