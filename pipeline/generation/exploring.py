@@ -27,7 +27,7 @@ from pipeline.models.base import Message
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.replies import Malformed, only_tag_or_approval
+from pipeline.replies import Malformed, only_tag_or_approval, some_tags
 from pipeline.resources import Resources, Workspace
 from pipeline.state import ReplyKind
 from prompts.templates import render
@@ -261,6 +261,9 @@ class ExploringMachine(Machine[ExploringState]):
     async def read(self, state: ExploringState, reply: str) -> ReplyKind | Malformed:
         if (same := read_informed(self._task.direction, state, reply)) is not None:
             return same
+        pair = some_tags(reply, *_TAGS)
+        if not isinstance(pair, Malformed) and set(pair) == {"script", "edit"}:
+            return await self._take_pair(state, pair["script"], pair["edit"])
         tag, submits = only_tag_or_approval(reply, *_TAGS, approval="submit")
         if isinstance(tag, Malformed):
             return tag
@@ -274,6 +277,15 @@ class ExploringMachine(Machine[ExploringState]):
             name = "submit"
         state.action, state.text, state.refused = name, body, ""
         return ReplyKind.REVISED
+
+    async def _take_pair(
+        self, state: ExploringState, script: str, edit: str
+    ) -> ReplyKind | Malformed:
+        """A script and the edit that it is to test."""
+        problem = await self._take_reply(state, "edit", edit)
+        problem = problem or await self._take_reply(state, "script", script)
+        state.action, state.text, state.refused = "edit", edit, ""
+        return problem or ReplyKind.REVISED
 
     async def _take_reply(self, state: ExploringState, name: str, body: str) -> Malformed | None:
         if name in ("bash", "script", "tests") and not body.strip():

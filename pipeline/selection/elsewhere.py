@@ -9,6 +9,7 @@ from pipeline.data.suite_reports import FurtherScript
 from pipeline.resources import Workspace
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.confidence import sigmoid, to_log_odds
+from pipeline.selection.scoring.readings import quote_expectation
 from pipeline.selection.scoring.standings import load_shipped_ratios
 from pipeline.selection.verdict import Judgement, Verdict, name_edits
 from pipeline.store import digest, load_or_run
@@ -55,11 +56,12 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     better = [c for c in among if runs[c].passed and _keeps_up(before, c, chosen)]
     name = name_edits(judged.table, verdict.order)[chosen]
     what = "a script that reaches the changed lines from elsewhere"
+    says = f" It prints: “{quote_expectation(runs[chosen].output)}”"
     if not better:
         lost = found.base.passed
         how = "passes on the original code and fails" if lost else "fails"
         same = "" if lost or found.base.exit_code != 2 else ", as it does on the original code"
-        note = f"{what[0].upper()}{what[1:]} {how} with edit {name}, which was chosen{same}."
+        note = f"{what[0].upper()}{what[1:]} {how} with edit {name}, which was chosen{same}.{says}"
         odds = load_shipped_ratios().ratios.passes.odds(False) if lost else 0.0
         sure = sigmoid(to_log_odds(verdict.confidence) + odds)
         return replace(verdict, notes=(*verdict.notes, note), confidence=sure)
@@ -68,7 +70,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
         order=(*better, *(c for c in verdict.order if c not in better)),
         decided_by="evidence",
         reasons=(),
-        notes=(*verdict.notes, f"Another edit came first, until {what} failed with it."),
+        notes=(*verdict.notes, f"Another edit came first, until {what} failed with it.{says}"),
     )
 
 

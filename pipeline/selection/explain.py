@@ -144,6 +144,8 @@ def _describe_preference(standings: Standings, candidate: int) -> list[str]:
     if len(likely) < len(group):
         if _is_favoured_by_agreement(standings, candidate):
             favoured = [f"{len(likely)} of them make the same change, this one"]
+        elif len(likely) > 1:
+            favoured = [f"the texts of {len(likely)} of them are most like edits known to be right"]
         else:
             favoured = ["the text of this one is most like edits known to be right"]
     diffs = {standings.table.candidates[c].patch.diff for c in likely}

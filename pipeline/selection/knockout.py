@@ -90,7 +90,9 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         one, other, *rest = left
         had: list[DiscriminatingState] = []
         for order in ((one, other), (other, one)):
-            pair = _pick(finalists, order, rest, out, decided)
+            # A second opinion sees the scripts of the first.
+            seen = [*decided, *_describe_scripts(further.list(), names, _list_shown(had))]
+            pair = _pick(finalists, order, rest, out, seen)
             had.append(await ask(pair))
             further.add(had[-1].rounds, pair.indices)
             if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
@@ -122,11 +124,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
                 out.append(f"{letters[at]} fails that script, too.")
             else:
                 left.append(at)
-        decided += [
-            DecidingScript(one.text, "; ".join(describe_ends(one, names)))
-            for one in further.list()
-            if one.text in decided_by
-        ]
+        decided += _describe_scripts(further.list(), names, decided_by)
     rounds = sum(len(state.rounds) for state in conversations)
     return Settled(
         finalists.indices[left[0]],
@@ -135,6 +133,20 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         tuple(conversations),
         tuple(reason for winner, reason in reasons if winner == left[0]),
     )
+
+
+def _list_shown(had: Sequence[DiscriminatingState]) -> list[str]:
+    return [one.script for state in had for one in state.rounds if one.separates]
+
+
+def _describe_scripts(
+    further: Sequence[FurtherScript], names: Mapping[int, str], wanted: Sequence[str]
+) -> list[DecidingScript]:
+    return [
+        DecidingScript(one.text, "; ".join(describe_ends(one, names)))
+        for one in further
+        if one.text in wanted
+    ]
 
 
 def _find_asked(
@@ -189,7 +201,8 @@ def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, list[Round]]:
     """The winner of a pair, 0 or 1, and the scripts that show it.
 
     Where two conversations disagree, the scripts of both decide; where these are even, the one that
-    had more evidence before.
+    had more evidence before. Where every script speaks against the one that was named, and one of
+    them shows that it breaks what works today, the other wins whatever was said.
     """
     first, *more = had
     rounds = list(first.rounds)
@@ -199,6 +212,9 @@ def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, list[Round]]:
         named += [1 - state.chosen] if state.phase is Phase.APPROVED else []
     passed = _count_passed(rounds)
     winner = named[0] if len(set(named)) == 1 else int(passed[1] > passed[0])
+    lost = (one for one in rounds if one.separates and one.base.passed)
+    if not passed[winner] and any(one.runs[1 - winner].passed for one in lost):
+        winner = 1 - winner
     return winner, [one for one in rounds if one.separates and one.runs[winner].passed]
 
 

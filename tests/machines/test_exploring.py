@@ -96,6 +96,14 @@ async def test_it_explores_edits_by_commands_and_blocks_and_submits(shop: Shop) 
     assert state.edited[-1].passed
 
 
+async def test_a_script_and_the_edit_that_it_tests_may_stand_in_one_reply(shop: Shop) -> None:
+    state, told = await explore(shop, f"{GOOD_SCRIPT}\n{GOOD_EDIT}", SUBMIT)
+    assert state.phase is Phase.APPROVED
+    assert [len(state.scripts), len(state.base), len(state.attempts)] == [1, 1, 2]
+    assert "Exit code 2" in told[0]
+    assert "Exit code 0" in told[0]
+
+
 async def test_a_command_hears_in_a_line_that_there_is_no_git_and_greps_only_sources(
     shop: Shop,
 ) -> None:

@@ -55,13 +55,13 @@ def describe_readings(table: VoteTable, readings: tuple[Reading, Reading]) -> st
     ways = [
         f"script {one.script + 1}, which {pluralize(len(one.passed), 'edit')} "
         f"{'passes' if len(one.passed) == 1 else 'pass'}, says of the others: "
-        f"“{_quote_expectation(table.runs[min(other.passed)][one.script].output)}”"
+        f"“{quote_expectation(table.runs[min(other.passed)][one.script].output)}”"
         for one, other in (readings, readings[::-1])
     ]
     return f"The issue can be read in two ways: {'; '.join(ways)}. No edit passes both."
 
 
-def _quote_expectation(output: str) -> str:
+def quote_expectation(output: str) -> str:
     """The last line that names what was expected, or else the last."""
     lines = [line for line in strip_ansi(output).splitlines() if line.strip()]
     named = [line for line in lines if "expect" in line.lower()]

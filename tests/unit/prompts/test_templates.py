@@ -263,10 +263,11 @@ def test_templates_ship_with_the_package() -> None:
     assert Path(FOLDER, "editing", "write.j2").is_file()
 
 
-def test_an_exploring_model_is_told_that_it_may_submit_beside_an_edit_alone() -> None:
+def test_an_exploring_model_is_told_what_may_stand_beside_an_edit() -> None:
     text = render("exploring/system", seconds="60", language=PYTHON)
     assert "exactly one" not in text
-    assert "is not carried out, except for one pair: <submit/> after an <edit>" in text
+    pairs = text.partition("is not carried out, except for two pairs:")[2].partition("\n\n")[0]
+    assert re.findall(r"<\w+/?>", pairs) == ["<submit/>", "<edit>", "<script>", "<edit>"]
 
 
 def test_the_ranking_says_plainly_that_what_is_left_out_may_never_be_seen() -> None:

@@ -109,6 +109,17 @@ async def test_the_other_order_is_asked_where_no_run_carries_the_choice(
     assert settled.asked == (None not in (first[0], again[0]))
 
 
+@pytest.mark.parametrize(("base", "chosen"), [(0, 1), (2, 0)])
+async def test_what_breaks_in_the_only_run_is_not_chosen_because_it_is_said_twice(
+    base: int, chosen: int
+) -> None:
+    referee = Referee({"AB": ("A", ["B"]), "BA": ("A", [])}, base=base)
+    settled = await referee.settle("AB")
+    assert settled.chosen == chosen
+    # The second opinion sees the script of the first.
+    assert referee.decided == [(), (DecidingScript("AB 0", "B passes; A fails"),)]
+
+
 async def test_the_winner_meets_the_next() -> None:
     referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
     settled = await referee.settle("ABC")
