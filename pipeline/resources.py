@@ -43,14 +43,14 @@ class Workspace:
         """Run a script of the language in a fresh checkout with `diff`. Raises as `Sandbox.run`."""
         seconds = self.options.execution_seconds
         diffs = (diff,) if diff else ()
-        language = main_language(self.codebase.files)
+        language = main_language(self.codebase)
         return await self.sandbox.run(
             language.script_program(script, diffs=diffs, seconds=seconds, env=env)
         )
 
     def describe_language(self) -> PromptLanguage:
         """What templates need of the language of scripts."""
-        facts = main_language(self.codebase.files).facts
+        facts = main_language(self.codebase).facts
         return facts.to_prompt(f"{self.options.execution_seconds:g}")
 
     async def run(

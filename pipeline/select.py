@@ -122,7 +122,7 @@ class Selector:
         codebase = self._workspace.codebase
         conventions = await detect_conventions(codebase)
         taken = frozenset(codebase.files)
-        to_script = main_language(taken).to_test_script
+        to_script = main_language(codebase).to_test_script
         return tuple(to_script(test.name, test.text, conventions, taken) for test in given)
 
     async def _judge(

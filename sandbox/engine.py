@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol
 
@@ -30,6 +30,13 @@ class EnvironmentRequest:
     """The path of a Dockerfile in `tree`; the steps of the installation run in its image."""
     python: str = ""
     """The Python version that the maintainers want, `3.N`."""
+    root: str = ""
+    """The project's folder in `tree`, where the maintainers name one."""
+    build: Sequence[str] = ()
+    """Shell lines that build the project, here and again for each edit, in place of those that its
+    language suggests."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables for these lines, and for every program of the sandbox."""
     scope: str = ""
     """Images are shared only within one scope: the code of one repository could otherwise tamper
     with the environment of another. No stranger may be able to choose it, as by a name."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -90,6 +91,14 @@ class EditBuild(Frozen):
 
 
 NO_BUILD: Final = EditBuild()
+
+
+def with_variables(lines: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Shell lines that run with the variables `env`."""
+    sets = " ".join(f"{name}={shlex.quote(value)}" for name, value in sorted(env.items()))
+    return tuple(f"export {sets}; {line}" if sets else line for line in lines)
+
+
 BUILD_SECONDS: Final = 600.0
 """Processor time of one edit's build."""
 NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})

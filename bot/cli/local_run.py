@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import shlex
 import signal
 import sys
@@ -302,12 +303,14 @@ async def build_job(
     return Job(
         run_id=start.run_id,
         issue=issue,
-        codebase=codebase,
+        codebase=dataclasses.replace(codebase, root=config.root),
         options=with_overrides(config.options(), overrides),
         scope=scope,
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,
+        build=config.build,
+        env=config.env,
         as_of=as_of,
         describe=describe,
     )

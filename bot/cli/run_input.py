@@ -305,7 +305,7 @@ async def name_repository(repo: Path, codebase: Codebase) -> str:
     """For the model: `owner/name` of the remote, else the package's or the folder's name."""
     return (
         await asyncio.to_thread(_read_origin, repo)
-        or await main_language(codebase.files).distribution(codebase)
+        or await main_language(codebase).distribution(codebase)
         or repo.name
     )
 

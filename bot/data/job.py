@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Generic, TypeVar
 
@@ -36,6 +36,9 @@ class Job:
     setup: tuple[str, ...] = ()
     dockerfile: str = ""
     python: str = ""
+    build: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables for builds and tests."""
     shared_budget: SharedBudget | None = None
     """The ceilings that this job shares with other runs; None: it has none."""
     environment_store: Callable[[str], Store] | None = None

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -97,6 +98,18 @@ _BRANCH_PREFIX: Final = (
     r"^([A-Za-z0-9_][A-Za-z0-9_-]{0,49}/){0,3}([A-Za-z0-9_][A-Za-z0-9_-]{0,49}-)?$"
 )
 """Whatever follows, it is a name that git allows (git-check-ref-format(1))."""
+
+
+_FOLDER: Final = r"^(\.?[\w@+-][\w.@+ -]*(/\.?[\w@+-][\w.@+ -]*)*/?)?$"
+"""No part of it is `..`."""
+_VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_ENV_SCHEMA: Final[Node] = {
+    "type": "object",
+    "propertyNames": {"pattern": _VARIABLE},
+    "additionalProperties": {"type": "string", "maxLength": 2000},
+    "maxProperties": 50,
+    "errorMessage": "Write at most 50 variables, each a name and a text, such as TZ: UTC.",
+}
 
 
 Trust = Annotated[
@@ -217,6 +230,24 @@ class RepoConfig(SharedOptions, RepoPolicy):
         json_schema_extra={"errorMessage": 'Write a version in quotes, such as "3.12".'},
     )
     """Python version of the environment, such as "3.12". Empty: detected."""
+    root: Annotated[str, AfterValidator(lambda path: path.rstrip("/"))] = Field(
+        default="",
+        pattern=_FOLDER,
+        max_length=200,
+        json_schema_extra={"errorMessage": "Write a folder of the repository, such as backend."},
+    )
+    """The folder of the project, if it does not lie at the repository's root; its language, its
+    installation and its tests are looked for there. Empty: detected."""
+    build: Texts = ()
+    """Commands that build the project, run without a network: once it is installed, and again for
+    each edit. Empty: as its language builds."""
+    env: Annotated[
+        dict[Annotated[str, Field(pattern=_VARIABLE)], Annotated[str, Field(max_length=2000)]],
+        Field(max_length=50),
+        WithJsonSchema(_ENV_SCHEMA, mode="validation"),
+    ] = {}
+    """Environment variables for `build` and for everything that is run in the sandbox, such as
+    tests. No place for secrets: the repository's code can read them."""
     test: CommandLine = ()
     """The repository's test command, as a line or a list. Empty: detected."""
 
@@ -401,7 +432,7 @@ def _merge(onto: dict[str, Any], given: Mapping[str, Any]) -> None:
 def _key_paths(given: Mapping[str, Any], prefix: str = "") -> list[str]:
     found: list[str] = []
     for key, value in given.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and f"{prefix}{key}" != "env":
             found += _key_paths(cast(dict[str, Any], value), f"{prefix}{key}.")
         else:
             found.append(f"{prefix}{key}")

@@ -241,7 +241,7 @@ class PipelineRunner:
         ):
             image_store = open_image_store(store, environment.image, job.environment_store)
             shared = SharingStore(store, image_store)
-            own = await main_language(job.codebase.files).distribution(job.codebase)
+            own = await main_language(job.codebase).distribution(job.codebase)
             facts = facts_of(environment.record, own)
             workspace = Workspace(
                 environment.sandbox, job.codebase, shared, job.options, on_progress=on_progress
@@ -324,7 +324,7 @@ async def _ask(answer: Awaitable[int]) -> int:
 
 async def _build_request(job: Job) -> EnvironmentRequest:
     described = await job.codebase.describe()
-    language = main_language(job.codebase.files)
+    language = main_language(job.codebase)
     if not described and job.describe and await language.reads_version_from_git(job.codebase):
         described = await job.describe()
     return EnvironmentRequest(
@@ -332,6 +332,9 @@ async def _build_request(job: Job) -> EnvironmentRequest:
         setup=job.setup,
         dockerfile=job.dockerfile,
         python=job.python,
+        root=job.codebase.root,
+        build=job.build,
+        env=job.env,
         scope=job.scope,
         run_id=job.run_id,
         as_of=job.as_of or await job.codebase.read_date(),

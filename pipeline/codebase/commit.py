@@ -104,6 +104,8 @@ class Codebase:
         default_factory=lambda: RecentBytes(RECENT_BYTES), repr=False, compare=False
     )
     """Contents by blob, and logs by command: the steps of a run read the same files."""
+    root: str = ""
+    """The project's folder, where the maintainers name one."""
 
     @classmethod
     async def open(cls, git_dir: Path, commit: str) -> Codebase:

@@ -170,7 +170,7 @@ async def _import_edit(
         for change in changes
         if change.modes[1] in ("100644", "100755") and is_test(change.path)
     }
-    test, problem = main_language(codebase.files).build_test_script(brought, conventions)
+    test, problem = main_language(codebase).build_test_script(brought, conventions)
     return patch, test, [*notes, *([problem] if problem else [])]
 
 

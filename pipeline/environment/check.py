@@ -73,7 +73,7 @@ class HealthCheck:
     def __init__(self, codebase: Codebase, options: Options) -> None:
         self._codebase = codebase
         self._options = options
-        self._language = main_language(codebase.files)
+        self._language = main_language(codebase)
 
     async def check(self, sandbox: Sandbox, store: Store) -> Health:
         """Check the environment of `sandbox`; `store` belongs to its image only.

@@ -37,6 +37,7 @@ from pipeline.environment.record import (
 )
 from pipeline.environment.setup_machine import EnvironmentMachine, EnvironmentState, render_question
 from pipeline.languages.detect import plan_attempts
+from pipeline.languages.language import Language
 from pipeline.languages.registry import is_manifest, languages_of, main_language
 from pipeline.models.base import Model
 from pipeline.resources import drive_on_budget
@@ -46,7 +47,7 @@ from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.environment.recipe import Attempt
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import Frozen, replace
-from sandbox.program import CommandRun, EditBuild, Execution, Program
+from sandbox.program import CommandRun, EditBuild, Execution, Program, with_variables
 
 SETUP_KEY: Final = "environment/setup"
 
@@ -93,9 +94,11 @@ async def load_working_setup(store: Store) -> WorkingAttempt | None:
 
 def digest_of_manifests(codebase: Codebase) -> str:
     """A digest that changes with every file that declares what to install."""
-    languages = languages_of(codebase.files)
+    languages = languages_of(codebase)
     known = sorted(
-        (path, file.blob) for path, file in codebase.files.items() if is_manifest(path, languages)
+        (path, file.blob)
+        for path, file in codebase.files.items()
+        if is_manifest(path, codebase.root, languages)
     )
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
 
@@ -103,6 +106,7 @@ def digest_of_manifests(codebase: Codebase) -> str:
 def digest_of_request(request: EnvironmentRequest) -> str:
     """A digest that changes with everything that decides what is installed."""
     stated = (tuple(request.setup), request.dockerfile, request.python, request.as_of)
+    stated += (request.root, tuple(request.build), tuple(request.env.items()))
     whole = repr((request.tree.digest, *stated, request.described))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
@@ -151,19 +155,26 @@ async def open_environment(task: EnvironmentTask) -> AsyncGenerator[Environment]
         ModelError, SandboxUnavailable: call again to resume.
     """
     async with AsyncExitStack() as stack:
-        language = main_language(task.codebase.files)
+        language = main_language(task.codebase)
         opener = _SandboxOpener(
             task.engine,
             task.request.run_id,
             stack,
-            variables=await language.variables(task.codebase),
-            build=await language.edit_build(task.codebase),
+            variables={**await language.variables(task.codebase), **task.request.env},
+            build=await _find_build(language, task),
         )
         record = await _Ladder(task, opener).climb()
         del task  # the archive of the checkout is in the image now
         assert record.best is not None
         sandbox = await opener.open(record.best.image)
         yield Environment(record.best.image, sandbox, record)
+
+
+async def _find_build(language: Language, task: EnvironmentTask) -> EditBuild:
+    """The build for each edit: the maintainers' lines, else those of the language."""
+    build, request = await language.edit_build(task.codebase), task.request
+    lines = with_variables(request.build or build.lines, request.env)
+    return replace(build, lines=lines)
 
 
 def open_image_store(
@@ -371,7 +382,7 @@ class _Ladder:
             attempts=task.options.attempts,
             question=question,
             build=build,
-            language=main_language(task.codebase.files),
+            language=main_language(task.codebase),
         )
         state = await drive_on_budget(machine, EnvironmentState, task.store, f"{self._key}/machine")
         return replace(

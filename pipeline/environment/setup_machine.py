@@ -146,7 +146,7 @@ async def render_question(
         files=files,
         tried=tried,
         pythons=next((attempt.pythons for attempt in tried if attempt.pythons), ()),
-        too_old=main_language(codebase.files).facts.too_old,
+        too_old=main_language(codebase).facts.too_old,
     )
 
 
@@ -154,8 +154,10 @@ def choose_files(codebase: Codebase) -> list[str]:
     """Choose files: first declarations, then how others install and test; the shortest paths
     first."""
     there = sorted(codebase.files, key=lambda path: (path.count("/"), len(path), path))
-    languages = languages_of(codebase.files)
+    languages = languages_of(codebase)
     declared = [
-        path for path in there if is_manifest(path, languages) and not _LOCKS.fullmatch(path)
+        path
+        for path in there
+        if is_manifest(path, codebase.root, languages) and not _LOCKS.fullmatch(path)
     ]
     return [*declared[: MOST_FILES // 2], *(path for path in there if _RECIPES.fullmatch(path))]

@@ -235,7 +235,7 @@ class EditingMachine(Machine[EditingState]):
     async def _check_syntax(self, edited: ParsedEdit) -> str:
         """A sentence if new files, or files that parsed before, do not parse; else empty."""
         new = {path: data for path, data in edited.contents.items() if data is not None}
-        language = main_language(self._codebase.files)
+        language = main_language(self._codebase)
         errors = await language.find_syntax_errors(new)
         there = [path for path in errors if path in self._codebase.files]
         old = await self._codebase.read_all(there)
@@ -265,6 +265,7 @@ class EditingMachine(Machine[EditingState]):
             return None
         return render(
             "editing/review",
+            language=self._resources.describe_language(),
             before=state.base[-1],
             after=state.edited[-1],
             diff=diff,

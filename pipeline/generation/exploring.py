@@ -424,6 +424,7 @@ class ExploringMachine(Machine[ExploringState]):
             return None
         return render(
             "exploring/check",
+            language=self._resources.describe_language(),
             before=state.base[-1] if state.base else None,
             after=script,
             broken=state.broken[-1][:_MOST_BROKEN],
@@ -437,6 +438,7 @@ class ExploringMachine(Machine[ExploringState]):
         empty: dict[str, object] = {"run": None, "before": None, "repeated": False, "tests": None}
         return render(
             "exploring/result",
+            language=self._resources.describe_language(),
             action=state.action,
             refused=state.refused,
             changed=changed,

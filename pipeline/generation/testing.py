@@ -84,7 +84,12 @@ class TestingMachine(Machine[TestingState]):
     def start(self) -> TestingState:
         shared = Message(role="user", text=render("shared/issue", issue=self._issue))
         options = self._resources.options
-        task = render("testing/write", ahead=options.approve_ahead, triage=options.triage)
+        task = render(
+            "testing/write",
+            language=self._resources.describe_language(),
+            ahead=options.approve_ahead,
+            triage=options.triage,
+        )
         return TestingState(messages=[shared], pending=task)
 
     async def read(self, state: TestingState, reply: str) -> ReplyKind | Malformed:
@@ -99,7 +104,13 @@ class TestingMachine(Machine[TestingState]):
                 return malformed
             case Tag("approve" | "fixed" as said):
                 if state.runs[-1].exit_code != {"approve": NOT_FIXED, "fixed": 0}[said]:
-                    return Malformed(render("testing/not_failing", run=state.runs[-1]))
+                    return Malformed(
+                        render(
+                            "testing/not_failing",
+                            run=state.runs[-1],
+                            language=self._resources.describe_language(),
+                        )
+                    )
                 return ReplyKind.APPROVED
             case Tag("no_issue", body):
                 found = read_no_issue(body)
@@ -119,7 +130,13 @@ class TestingMachine(Machine[TestingState]):
         if state.approved_ahead and reports_by_itself(run):
             return None
         options = self._resources.options
-        return render("testing/review", run=run, ahead=options.approve_ahead, triage=options.triage)
+        return render(
+            "testing/review",
+            run=run,
+            language=self._resources.describe_language(),
+            ahead=options.approve_ahead,
+            triage=options.triage,
+        )
 
 
 async def write_script(

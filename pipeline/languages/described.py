@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
@@ -23,8 +24,10 @@ from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
 from pipeline.languages.manifests import Manifests
-from pipeline.languages.test_command import Source, TestCommand
+from pipeline.languages.roots import below, cut_root, find_folder
+from pipeline.languages.test_command import Source, TestCommand, repeat_for, run_in
 from sandbox.environment.recipe import Attempt, Recipe
+from sandbox.frozen import replace as replace_frozen
 from sandbox.layout import CHECKOUT
 from sandbox.program import NO_ENV, EditBuild, Execution, Program
 
@@ -43,13 +46,19 @@ class Described(Language):
 
     # Installation
 
+    def is_manifest(self, path: str) -> bool:
+        """Those of a project below the root count too."""
+        folder, _, name = path.rpartition("/")
+        return folder.count("/") < 2 and super().is_manifest(name)
+
     def claims(self, paths: Iterable[str]) -> bool:
-        """Whether the tree has a file at its root that says how its tests are run."""
-        return self._find_way(paths) is not None
+        """Whether a file of the tree says how its tests are run."""
+        known = tuple(paths)
+        return any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
-        way = self.find_way(manifests.names, manifests.texts)
-        if way is None:
+        way = self._find_way(manifests)
+        if not way.name:
             return ()
         recipe = replace(plain, system_packages=way.packages)
         return (Attempt("today", f"What {way.name} installs and builds.", recipe),)
@@ -57,37 +66,41 @@ class Described(Language):
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool
     ) -> tuple[Sequence[str], Sequence[str]]:
-        way = self.find_way(manifests.names, manifests.texts) or Way(name="")
-        return way.tools, (*way.steps, *way.build)
+        way = self._find_way(manifests)
+        return way.tools, way.steps
 
     def build_lines(self, manifests: Manifests) -> Sequence[str]:
-        way = self.find_way(manifests.names, manifests.texts)
-        return way.build if way else ()
+        return self._find_way(manifests).build
 
-    def find_way(self, paths: Iterable[str], texts: Mapping[str, str]) -> Way | None:
-        """The first way whose mark lies at the root of a tree, and says what it asks for."""
-        return self._find_way(paths, texts)
+    def find_root(self, paths: Iterable[str], stated: str = "") -> str:
+        """The folder of a tree's one project: the one that its maintainers state, if any."""
+        return stated or find_folder(paths, self.is_mark, self.facts.suffixes)
 
-    def _find_way(self, paths: Iterable[str], texts: Mapping[str, str] | None = None) -> Way | None:
-        root = [path for path in paths if "/" not in path]
+    def _find_way(self, manifests: Manifests) -> Way:
+        """The first way whose mark lies at the root of the project, and says what it asks for; its
+        lines run there. One without a name if none fits."""
+        root = self.find_root(manifests.names, manifests.root)
+        inside = below(manifests, root)
+        top = [path for path in inside.names if "/" not in path]
         for way in self.facts.ways:
-            marks = [path for path in root if re.fullmatch(way.mark, path)]
-            said = texts is None or any(re.search(way.says, texts.get(p, "")) for p in marks)
-            if (marks and (said or not way.says)) or not way.mark:
-                return way
-        return None
+            marks = [path for path in top if re.fullmatch(way.mark, path)]
+            said = any(re.search(way.says, inside.texts.get(path, "")) for path in marks)
+            if said or (marks and not way.says) or not way.mark:
+                return _move(way, root)
+        return Way(name="")
 
     async def edit_build(self, codebase: Codebase) -> EditBuild:
         way = await self._read_way(codebase)
         return EditBuild(lines=way.build, outputs=way.outputs)
 
     async def _read_way(self, codebase: Codebase) -> Way:
-        marks = [path for path in codebase.files if self.is_mark(path)]
+        root = self.find_root(codebase.files, codebase.root)
+        marks = [path for path in codebase.files if self.is_mark(path.removeprefix(f"{root}/"))]
         texts = await codebase.read_texts(marks, largest=_LARGEST_TEST_BYTES)
-        return self.find_way(codebase.files, texts) or Way(name="")
+        return self._find_way(Manifests(tuple(codebase.files), texts, root=root))
 
     def is_mark(self, path: str) -> bool:
-        """Whether a way is recognised by a file at this path."""
+        """Whether a way is recognised by a file at this path from the project's folder."""
         return any(re.fullmatch(way.mark, path) for way in self.facts.ways if way.mark)
 
     # The repository's tests
@@ -107,7 +120,9 @@ class Described(Language):
         tests = sorted(filter(self.is_runnable, codebase.files))
         return Conventions(
             runner=self._tests.style or self.facts.name,
-            folder=self._tests.folder,
+            folder=f"{self.find_root(codebase.files, codebase.root)}/{self._tests.folder}".strip(
+                "/"
+            ),
             form=self._tests.file,
             tests=len(tests),
             suffix=False,
@@ -130,10 +145,16 @@ class Described(Language):
         self, codebase: Codebase, configured: Sequence[str] = ()
     ) -> Sequence[TestCommand]:
         way = await self._read_way(codebase)
-        argv = tuple(configured) or way.test
+        root = self.find_root(codebase.files, codebase.root)
+        argv = tuple(configured) or run_in(root, way.test)
         source: Source = "configuration" if configured else "detection"
         command = TestCommand(
-            argv=argv, source=source, reader=way.reader, variables=dict(way.variables)
+            argv=argv,
+            source=source,
+            folder=root,
+            some=way.test_files,
+            reader=way.reader,
+            variables=dict(way.variables),
         )
         return (command,) if argv else ()
 
@@ -181,6 +202,9 @@ class Described(Language):
         else:
             path = self.place_script(text, self.default_path)
             names = [match[1] for match in self._name_of_test.finditer(text)]
+            for name in names:  # an edit may bring a test of the same name
+                text = re.sub(rf"\b{re.escape(name)}\b", f"{name}Script", text)
+            names = [f"{name}Script" for name in names]
             judge = {
                 "argv": fill(tests.command, path, names),
                 "passed": tests.passed,
@@ -244,9 +268,9 @@ class DescribedRunner(FileRunner):
     def style(self) -> str:
         return self.tests.style
 
-    @property
-    def probe(self) -> str:
-        return self.tests.probe
+    def write_probe(self, beside: str) -> str:
+        head = re.search(self.tests.head, beside, re.MULTILINE) if self.tests.head else None
+        return self.tests.probe.replace("{head}", head[0] if head else "package probe")
 
     def command(self, path: str, names: Sequence[str] = ()) -> tuple[str, ...] | None:
         return fill(self.tests.command, path, names)
@@ -263,21 +287,19 @@ class DescribedRunner(FileRunner):
         return bool(re.search(self.tests.broken, run.output, re.MULTILINE))
 
 
+def _move(way: Way, root: str) -> Way:
+    """The way in a project whose folder is `root`."""
+    if not root:
+        return way
+    go = f"cd {shlex.quote(root)} && "
+    steps, build = (tuple(f"{go}{line}" for line in lines) for lines in (way.steps, way.build))
+    return replace_frozen(way, steps=steps, build=build)
+
+
 def fill(command: Sequence[str], path: str, names: Sequence[str]) -> tuple[str, ...]:
     """The words of a command for the test file `path`, or only its tests `names`."""
-    place = PurePosixPath(path)
-    words = {
-        "{path}": path,
-        "{folder}": str(place.parent),
-        "{stem}": place.stem,
-        "{names}": "|".join(map(re.escape, names)) or ".*",
-    }
-    filled: list[str] = []
-    for word in command:
-        for slot, value in words.items():
-            word = word.replace(slot, value)
-        filled.append(word)
-    return tuple(filled)
+    wanted = "|".join(map(re.escape, names)) or ".*"
+    return tuple(word.replace("{names}", wanted) for word in repeat_for(command, [path]))
 
 
 @cache

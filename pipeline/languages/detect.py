@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from pipeline.languages.language import Asked, Identity, Language
 from pipeline.languages.manifests import CI_FILE, Manifests
-from pipeline.languages.registry import LANGUAGES, is_manifest, languages_of
+from pipeline.languages.registry import LANGUAGES, is_manifest, languages_below
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.errors import EnvironmentFailed
+from sandbox.program import with_variables
 from sandbox.tree import Tree
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -39,14 +40,14 @@ async def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
 
 def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     """`plan_attempts`, in this thread."""
-    manifests = read_manifests(request.tree, request.dockerfile)
-    asked = Asked(request.python, request.as_of, request.described)
-    recipe = make_recipe(manifests, asked, setup=request.setup, dockerfile=request.dockerfile)
+    manifests = read_manifests(request.tree, request.dockerfile, request.root)
+    recipe = make_recipe(manifests, request)
     if request.dockerfile:
         return (Attempt("dockerfile", "The repository's own Dockerfile.", recipe, only=True),)
     if any(line.strip() for line in request.setup):
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
-    languages = languages_of(manifests.names)
+    languages = languages_below(manifests.names, manifests.root)
+    asked = _ask_for(request)
     ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
     plain = Attempt("today", "Nothing is installed: I know no way for this repository.", recipe)
     first, *others = next(filter(None, ways), (plain,))
@@ -60,17 +61,19 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     return (first, *others)
 
 
-def make_recipe(
-    manifests: Manifests, asked: Asked, *, setup: Sequence[str] = (), dockerfile: str = ""
-) -> Recipe:
-    """How to install a tree: with the lines of `setup` if there are any, else as its files suggest.
+def _ask_for(request: EnvironmentRequest) -> Asked:
+    return Asked(request.python, request.as_of, request.described)
 
-    `dockerfile` is the path of one in the tree; the steps run in its image.
+
+def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
+    """How to install the request's tree: with the lines of its `setup` if there are any, else as
+    the files suggest; then it is built.
 
     Raises:
-        EnvironmentFailed: the tree has no such Dockerfile.
+        EnvironmentFailed: the tree has no such Dockerfile as the request names.
     """
-    languages = languages_of(manifests.names)
+    asked, dockerfile = _ask_for(request), request.dockerfile
+    languages = languages_below(manifests.names, manifests.root)
     identities = (one.identify(manifests, asked.described) for one in languages)
     identity = next(filter(any, identities), Identity())
     tools: list[str] = []
@@ -83,11 +86,10 @@ def make_recipe(
             more_tools, more = language.steps(manifests, asked, alone=number == 0)
             tools += more_tools
             steps += more
-    given = tuple(line for line in setup if line.strip())
-    if given:
-        given += tuple(line for one in languages for line in one.build_lines(manifests))
+    given = [line for line in request.setup if line.strip()]
+    build = request.build or [line for one in languages for line in one.build_lines(manifests)]
     return Recipe(
-        given or tuple(steps),
+        (*(given or steps), *with_variables(build, request.env)),
         tuple(tools),
         identity.version,
         identity.version_source,
@@ -108,11 +110,12 @@ def _read_dockerfile(path: str, manifests: Manifests) -> str:
     return manifests.texts[path]
 
 
-def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
-    """Read the relevant files of a tree, and the one at `extra_path`.
+def read_manifests(tree: Tree, extra_path: str = "", root: str = "") -> Manifests:
+    """Read the relevant files of a tree whose project lies in the folder `root`, and the one at
+    `extra_path`.
 
     Raises:
-        EnvironmentFailed: the tree contains nothing to install, or its archive cannot be read.
+        EnvironmentFailed: the tree has no such folder, or its archive cannot be read.
     """
     names: list[str] = []
     texts: dict[str, str] = {}
@@ -124,8 +127,8 @@ def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
                 name = member.name.removeprefix("./")
                 if not member.isdir():
                     names.append(name)
-                most = _limit_bytes(name, extra_path)
-                if not (most and member.isreg() and len(texts) < 400):
+                most = _limit_bytes(name, extra_path, root)
+                if not (most and member.isreg() and (len(texts) < 400 or "/" not in name)):
                     continue
                 is_ci = most == MAX_CI_BYTES
                 if member.size > min(most, left, left_for_ci if is_ci else left):
@@ -139,24 +142,34 @@ def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
         raise EnvironmentFailed(
             f"The checkout's archive cannot be read: {error}", command="detect", log=""
         ) from error
-    languages = languages_of(names)
-    telling = sorted(item for item in texts.items() if not _states_only_version(item[0], languages))
+    if root and not any(name.startswith(f"{root}/") for name in names):
+        raise EnvironmentFailed(
+            f'There is no folder "{root}" in this repository, which its configuration names as '
+            "`root`.",
+            command=f"cd {root}",
+            log="",
+        )
+    languages = languages_below(names, root)
+    telling = sorted(
+        item for item in texts.items() if not _states_only_version(item[0], languages, root)
+    )
     inputs = hashlib.sha256(repr(telling).encode()).hexdigest()
-    return Manifests(tuple(names), texts, tuple(too_large), inputs)
+    return Manifests(tuple(names), texts, tuple(too_large), root, inputs)
 
 
 def _may_state_version(path: str) -> bool:
     return any(language.may_state_version(path) for language in LANGUAGES)
 
 
-def _states_only_version(path: str, languages: Sequence[Language]) -> bool:
-    is_others = is_manifest(path) and not is_manifest(path, languages)
-    return is_others or (_may_state_version(path) and not is_manifest(path))
+def _states_only_version(path: str, languages: Sequence[Language], root: str) -> bool:
+    is_any = is_manifest(path, root)
+    is_others = is_any and not is_manifest(path, root, languages)
+    return is_others or (_may_state_version(path) and not is_any)
 
 
-def _limit_bytes(path: str, extra_path: str) -> int:
+def _limit_bytes(path: str, extra_path: str, root: str) -> int:
     """The largest size at which a file is read; 0 for an irrelevant file."""
-    if path == extra_path or is_manifest(path):
+    if path == extra_path or is_manifest(path, root):
         return MAX_FILE_BYTES
     if CI_FILE.fullmatch(path):
         return MAX_CI_BYTES

@@ -19,9 +19,9 @@ class FileRunner(Frozen):
         """The framework for which a test file must be written."""
         return " ".join(self.argv)
 
-    @property
-    def probe(self) -> str:
-        """A test file that passes, to find out whether the runner starts at all; empty: none."""
+    def write_probe(self, beside: str) -> str:
+        """A test file that passes, to find out whether the runner starts at all; `beside` is the
+        text of another one in its folder, or empty. Empty: none."""
         return ""
 
     def command(self, path: str, names: Sequence[str] = ()) -> tuple[str, ...] | None:

@@ -52,6 +52,9 @@ class Way(Frozen):
     """Names of folders that the build writes to."""
     test: tuple[str, ...] = ()
     """The words of the command that runs all tests."""
+    test_files: tuple[str, ...] = ()
+    """The words of one that runs some files of tests, with the same names in its results; a word
+    with `{path}`, `{folder}` or `{stem}` is repeated for each. Empty: only all tests can be run."""
     reader: str = ""
     """Which of `readers.READERS` reads what that prints; empty: JUnit files, else its exit code."""
     variables: dict[str, str] = Field(default_factory=dict[str, str])
@@ -98,6 +101,9 @@ class PromptLanguage(NamedTuple):
     rules: str
     """What a script is like; empty: a stand-alone Python script."""
     suffix: str
+    fails: str = "exit with code 2"
+    """What a script does where the issue is not fixed."""
+    passes: str = "exit with code 0"
 
 
 class Facts(Frozen):
@@ -125,7 +131,10 @@ class Facts(Frozen):
     def to_prompt(self, seconds: str) -> PromptLanguage:
         """What a model is told about scripts that may run for `seconds`."""
         rules = self.rules.strip().replace("{seconds}", seconds)
-        return PromptLanguage(self.name, rules, self.suffixes[0] if self.suffixes else "")
+        told = PromptLanguage(self.name, rules, self.suffixes[0] if self.suffixes else "")
+        if self.tests.command:
+            return told._replace(fails="fail by its own check", passes="pass")
+        return told._replace(fails="exit with code 86") if rules else told
 
 
 @dataclass(frozen=True)

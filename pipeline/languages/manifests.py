@@ -90,6 +90,8 @@ class Manifests:
     """The texts of files about dependencies, versions or CI."""
     too_large: tuple[str, ...] = ()
     """Files that are too large to read."""
+    root: str = ""
+    """The project's folder, where the maintainers name one."""
     inputs: str = ""
     """A digest of the files that decide which dependencies are installed."""
 

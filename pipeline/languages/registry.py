@@ -13,8 +13,10 @@ from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.described import Described
 from pipeline.languages.language import Facts, Language
+from pipeline.languages.node.install import is_node
 from pipeline.languages.node.node import Node
 from pipeline.languages.python.python import Python
+from pipeline.languages.roots import cut_root
 
 _PYTHON: Final = Python()
 _DESCRIBED: Final = tuple(
@@ -32,26 +34,40 @@ _OF_SERVICES: Final = re.compile(
 )
 
 
-def languages_of(paths: Iterable[str]) -> tuple[Language, ...]:
-    """The languages of a tree with these paths, the one that installs it first."""
-    known = tuple(paths)
-    main = main_language(known)
+def languages_of(codebase: Codebase) -> tuple[Language, ...]:
+    """The languages of a codebase, the one that installs it first."""
+    return languages_below(codebase.files, codebase.root)
+
+
+def main_language(codebase: Codebase) -> Language:
+    """The language in which the project's tests are run and written."""
+    return _choose_main(cut_root(codebase.files, codebase.root))
+
+
+def languages_below(paths: Iterable[str], root: str) -> tuple[Language, ...]:
+    """The languages of the project in the folder `root` of a tree with these paths, the one that
+    installs it first."""
+    known = cut_root(paths, root)
+    main = _choose_main(known)
     if main not in (_NODE, _PYTHON):
         return (main,)
-    return tuple(one for one in (_NODE, _PYTHON) if one.claims(known))
+    there = ((_NODE, main is _NODE or is_node(known)), (_PYTHON, _PYTHON.claims(known)))
+    return tuple(one for one, is_there in there if is_there)
 
 
-def main_language(paths: Iterable[str]) -> Language:
-    """The language in which the repository's tests are run and written.
+def _choose_main(known: Sequence[str]) -> Language:
+    """A manifest of Python at the root decides.
 
-    A manifest of Python decides. Else it is the one of most source files, among those whose tests
-    the tree says how to run; without any, the one that knows nothing but the test command.
+    Else it is the language of most source files, among those whose tests the tree says how to run,
+    at its root or else in a folder below; without any, the one that knows nothing but the test
+    command.
     """
-    known = tuple(paths)
-    root = [path for path in known if "/" not in path]
-    if _PYTHON.has_manifest(root):
+    top = [path for path in known if "/" not in path]
+    if _PYTHON.has_manifest(top):
         return _PYTHON
-    claiming = [one for one in (*_DESCRIBED, _NODE) if one.claims(root)]
+    others = (*_DESCRIBED, _NODE)
+    claiming = [one for one in others if one.claims(top)]
+    claiming = claiming or [one for one in others if one.claims(known)]
     claiming += [_PYTHON] if _PYTHON.claims(known) else []
     if len(claiming) < 2:
         return next(iter(claiming), _OTHER if known else _PYTHON)
@@ -76,7 +92,7 @@ def is_source(path: str) -> bool:
 
 async def detect_conventions(codebase: Codebase) -> Conventions:
     """How `codebase` tests itself; without tests, how its language usually does."""
-    found = await main_language(codebase.files).conventions(codebase)
+    found = await main_language(codebase).conventions(codebase)
     assert found is not None  # a language with runners has conventions
     return found
 
@@ -84,12 +100,12 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
 async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> dict[str, str]:
     """Read the files that contain tests, by path, in the order of their names, except those that
     match a glob pattern of `exclude`."""
-    return await main_language(codebase.files).read_test_files(codebase, exclude)
+    return await main_language(codebase).read_test_files(codebase, exclude)
 
 
 async def scan_codebase(codebase: Codebase) -> CodeScan:
     """Scan the source files of the main language for imports and functions."""
-    language = main_language(codebase.files)
+    language = main_language(codebase)
     paths = sorted(
         p for p, file in codebase.files.items() if file.regular and language.is_source(p)
     )
@@ -102,6 +118,10 @@ def find_runner(words: Sequence[str]) -> int | None:
     return test_command.find_runner(words, (r for one in LANGUAGES for r in one.facts.runners))
 
 
-def is_manifest(path: str, languages: Iterable[Language] = LANGUAGES) -> bool:
-    """Whether a file at this path decides what is installed for one of `languages`."""
-    return bool(_OF_SERVICES.fullmatch(path)) or any(one.is_manifest(path) for one in languages)
+def is_manifest(path: str, root: str, languages: Iterable[Language] = LANGUAGES) -> bool:
+    """Whether a file at this path decides what is installed for one of `languages`, in a project
+    that lies in the folder `root`."""
+    inside = path.removeprefix(f"{root}/")
+    return bool(_OF_SERVICES.fullmatch(path)) or any(
+        one.is_manifest(path) or one.is_manifest(inside) for one in languages
+    )

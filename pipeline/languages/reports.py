@@ -107,6 +107,21 @@ def read_jest(_: str, documents: Sequence[bytes]) -> Outcomes:
     return found
 
 
+def join_go_output(output: str) -> str:
+    """What `go test -json` says in words: of single tests, only of those that fail."""
+    rows = list(_list_objects(output))
+    ends = {(row.get("Package"), row.get("Test")): row.get("Action") for row in rows}
+    told = [
+        str(row.get("Output") or "")
+        for row in rows
+        if not row.get("Test") or ends[row.get("Package"), row.get("Test")] != "pass"
+    ]
+    rest = (line for line in output.split("\n") if not line.startswith("{"))
+    return "".join(told) + "\n".join(rest).strip("\n")
+
+
+WORDS: Final[Mapping[str, Callable[[str], str]]] = {"go": join_go_output}
+"""By reader: the output as a person reads it, where that is not what is printed."""
 READERS: Final[Mapping[str, Reader]] = {
     "go": read_go,
     "libtest": read_libtest,

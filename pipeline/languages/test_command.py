@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -63,7 +64,9 @@ class TestCommand(Frozen):
     `labels` and `files` are a repository's own script that takes such arguments."""
     source: Source
     folder: str = ""
-    """For `labels`: the folder to which the dotted paths are relative."""
+    """For `labels` and for `some`: the folder to which paths are relative."""
+    some: tuple[str, ...] = ()
+    """`Way.test_files`."""
     places: tuple[str, ...] = ()
     """The words of `argv` that name files or folders of the repository."""
     testpaths: tuple[str, ...] = ()
@@ -85,7 +88,10 @@ class TestCommand(Frozen):
 
     def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
         """`argv` with our recorder, if it can be added, restricted to `files`."""
-        return self.argv
+        if not files or not self.some:
+            return self.argv
+        words = repeat_for(self.some, [self._from_folder(path) for path in files])
+        return run_in(self.folder, words)
 
     def recorder_options(self) -> str:
         """What pytest reads from PYTEST_ADDOPTS, if it runs in any way; `{folder}` stands for the
@@ -98,7 +104,11 @@ class TestCommand(Frozen):
 
     def covers(self, files: Sequence[str]) -> tuple[str, ...]:
         """Those of `files` that the command can run separately."""
-        return ()
+        below = f"{self.folder}/" if self.folder else ""
+        return tuple(path for path in files if path.startswith(below)) if self.some else ()
+
+    def _from_folder(self, path: str) -> str:
+        return path.removeprefix(f"{self.folder}/")
 
     def collects(self, files: Sequence[str]) -> tuple[str, ...]:
         """Those of `files` that the command itself runs; all if none, or if that is unknown.
@@ -119,6 +129,28 @@ class TestCommand(Frozen):
             for folder in folders
             for pattern in self.norecursedirs
         )
+
+
+def run_in(folder: str, words: Sequence[str]) -> tuple[str, ...]:
+    """A command that runs in a folder of the checkout; empty for its root."""
+    if not folder or not words:
+        return tuple(words)
+    return ("sh", "-c", f"cd {shlex.quote(folder)} && {shlex.join(words)}")
+
+
+def repeat_for(command: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
+    """A command whose words with `{path}`, `{folder}` or `{stem}` are repeated for each of `paths`,
+    equal ones once."""
+    found: list[str] = []
+    for word in command:
+        if not re.search(r"\{(path|folder|stem)\}", word):
+            found.append(word)
+            continue
+        for place in map(PurePosixPath, paths):
+            filled = word.replace("{path}", str(place)).replace("{folder}", str(place.parent))
+            filled = filled.replace("{stem}", place.stem)
+            found += [filled] if filled not in found else []
+    return tuple(found)
 
 
 def _lies_in(path: str, root: str) -> bool:

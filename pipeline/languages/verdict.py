@@ -34,7 +34,13 @@ def main() -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         kept = (kept + data)[-KEPT:]
-    sys.exit(find_verdict(judge, run.wait(), kept.decode("utf-8", "replace")))
+    code = run.wait()
+    verdict = find_verdict(judge, code, kept.decode("utf-8", "replace"))
+    if verdict == 1:
+        sys.stdout.write(
+            "\n[It ended with %d, which is no verdict: the script is broken.]\n" % code
+        )
+    sys.exit(verdict)
 
 
 def find_verdict(judge: "dict[str, Any]", code: int, output: str) -> int:

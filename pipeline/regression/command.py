@@ -46,4 +46,4 @@ async def find_commands(
 ) -> tuple[TestCommand, ...]:
     """Return only the configured command; otherwise possible commands, the likeliest first. Empty
     if there is none."""
-    return tuple(await main_language(codebase.files).find_commands(codebase, configured))
+    return tuple(await main_language(codebase).find_commands(codebase, configured))

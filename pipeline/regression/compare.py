@@ -42,7 +42,7 @@ class ControlTests:
         self._runner = runner
         self._codebase = codebase
         self._base = base
-        self._language = main_language(codebase.files)
+        self._language = main_language(codebase)
 
     async def are_forged(self, diff: str, names: Collection[str]) -> bool:
         """Whether control tests that are recorded as failed without `diff` are not so with it.

@@ -41,7 +41,10 @@ _IMPORTS = {1: 3.0, 2: 1.5, 3: 0.75, 4: 0.4}
 _WORDS = 4.0
 _CHANGED = 10.0
 Keep = Callable[[Sequence[str]], Sequence[str]]
-_DEFINITION = re.compile(r"(\s*)(?:async\s+def|def|class)\s+(\w+)")
+_DEFINITION = re.compile(
+    r"(\s*)(?:(?:export|default|pub|public|private|protected|static|async|final)\s+)*"
+    r"(?:def|class|fn|function|struct|trait|interface|func(?:\s*\([^()]{0,100}\))?)\s+(\w+)"
+)
 _COMMON_STARTS = {word[:5] for word in COMMON_STEMS | {"test", "tests", "src"}} | {""}
 
 
@@ -239,7 +242,10 @@ def is_beside(test: str, changed: Iterable[str]) -> bool:
 def _names_after(path: str) -> set[str]:
     own = _list_parts(path)
     stem = own[-1].lstrip("_") if own else ""
-    return {f"test_{stem}", f"{stem}_test", f"test{stem}", f"test_{stem}s"} if stem else set()
+    forms = (*(f"{stem}{mark}{word}" for mark in "._-" for word in ("test", "tests", "spec")),
+             f"test_{stem}", f"test_{stem}s", f"test{stem}", f"test-{stem}", f"{stem}Test",
+             f"{stem}Tests")  # fmt: skip
+    return set(forms) if stem else set()
 
 
 def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float]:
@@ -327,7 +333,7 @@ class NearbyTests:
             if found:
                 ran = {base for base in found.files if base}
                 direct = await self._files.find_direct(diff)
-                return replace(found, files=(), unreached=not ran & direct)
+                return replace(found, files=(), unreached=bool(ran) and not ran & direct)
         return None
 
     async def _compare_files(
@@ -387,12 +393,12 @@ class NearbyTests:
         return self._estimate_whole(base) if files and base.suite.passed else math.inf
 
     async def run_files(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
-        """Run the test files `paths` with `diff`; None if no command can run them."""
+        """Run the test files `paths` with `diff`, and with them all others where the command takes
+        no files; None if no command gives a result of single tests in time."""
         for runner in await self._find_runners():
-            if not runner.command.covers(paths):
-                continue
-            run = await runner.run(diff, RequestedTests(files=tuple(sorted(paths))))
-            if run.suite.passed or run.suite.failed:
+            files = tuple(sorted(runner.command.covers(paths)))
+            run = await runner.run(diff, RequestedTests(files=files or None))
+            if run.per_test and (files or run.ended):
                 return run.suite
         return None
 
@@ -479,7 +485,6 @@ class NearbyTests:
                         on_run=self._on_run,
                     )
                     for command in commands
-                    if command.can_choose
                 ]
             return self._runners
 

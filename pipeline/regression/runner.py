@@ -22,7 +22,7 @@ from pipeline.languages.readers import (
     parse_junit,
     parse_sympy_output,
 )
-from pipeline.languages.reports import READERS
+from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.printed import drop_progress
@@ -260,9 +260,12 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
         name = " ".join(command.argv)[:500]
         found.add(name, good=code == 0, seconds=execution.seconds)
     offline = recorded.offline & found.failed
+    execution = sent.execution
+    if words := WORDS.get(command.reader):
+        execution = replace(execution, output=words(execution.output))
     return TestRun(
         suite=SuiteRun(
-            execution=_trim(sent.execution),
+            execution=_trim(execution),
             passed=tuple(sorted(found.passed - found.failed)),
             failed=tuple(sorted(found.failed - offline)),
             offline=tuple(sorted(offline)),

@@ -169,7 +169,9 @@ class RegressionSuite:
         direct = await self._near.find_direct(diff)
         of_changed = tests_that_ran(base, touched)
         reached = any(one in of_changed or base.files.get(one) in direct for one in names)
-        report = replace(report, whole=choice.whole, chosen=words, unreached=not reached)
+        report = replace(
+            report, whole=choice.whole, chosen=words, unreached=bool(base.files) and not reached
+        )
         return join_reports(told, report) if told else report
 
     def _count_repeats(self, base: TestRun, after: TestRun, broken: Collection[str]) -> int:

@@ -50,11 +50,16 @@ async def find_working_runner(
         SandboxError: the probe could not run.
     """
     problem = ""
+    folder = path.rpartition("/")[0]
+    near = [p for p in resources.codebase.files if p.rpartition("/")[0] == folder]
+    language = main_language(resources.codebase)
+    near = sorted(filter(language.is_source, near), key=lambda p: (not is_runnable(p), p))
+    beside = await resources.codebase.read_text(near[0]) if near else ""
     for at, runner in enumerate(runners):
         command = runner.command(path)
         if command is None:
             continue
-        diff = await _create_diff(path, runner.probe, resources)
+        diff = await _create_diff(path, runner.write_probe(beside or ""), resources)
         run = await resources.run(command, diff)
         if run.passed and runner.has_passing_test(run.output):
             return WorkingRunner(at=at, problem=problem)
@@ -108,7 +113,7 @@ async def use_wrapped_script(
     resources: Resources,
 ) -> RungResult:
     """Use the script as the only test of the new file `path`."""
-    language = main_language(resources.codebase.files)
+    language = main_language(resources.codebase)
     path = language.place_script(script.text, path)
     problem = "No runner runs a test file here."
     for runner in runners:
@@ -128,7 +133,9 @@ async def use_script_file(
     script: TestScript, patch: Patch, paths: Sequence[str], resources: Resources
 ) -> RungResult:
     """Use the unchanged script, in the first of `paths` where it shows the issue."""
-    language = main_language(resources.codebase.files)
+    language = main_language(resources.codebase)
+    if language.facts.tests.command:  # it is a test already, and no program of its own
+        return RungResult()
     problem = "The settings leave no place for it."
     for path in paths:
         text = script.text

@@ -98,7 +98,7 @@ def choose_script_paths(
     """Choose paths of a script that no runner collects: beside the tests, then at the root."""
     slug = "_".join(re.findall(r"[a-z0-9]+", title.lower())[:6])[:48].strip("_") or "issue"
     folders = dict.fromkeys((test_path.rpartition("/")[0], ""))
-    suffix = main_language(codebase.files).script_suffix
+    suffix = main_language(codebase).script_suffix
     paths = [f"{folder}/reproduce_{slug}{suffix}".lstrip("/") for folder in folders]
     taken = {path.lower() for path in (*codebase.files, *changed)}
     return [

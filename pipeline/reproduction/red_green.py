@@ -26,7 +26,7 @@ async def find_file_runners(
 ) -> tuple[FileRunner, ...]:
     """Find the ways to run one file of tests, the repository's own first."""
     commands = await find_commands(codebase, configured)
-    return tuple(main_language(codebase.files).file_runners(commands, conventions))
+    return tuple(main_language(codebase).file_runners(commands, conventions))
 
 
 _TEST = re.compile(r"^\s*(?:async )?def (test\w*)")

@@ -130,6 +130,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         plan = self._plan
         pending = render(
             "reproduction/write",
+            language=self._resources.describe_language(),
             issue=self._issue,
             diff=self._patch.diff,
             script=self._script.text,

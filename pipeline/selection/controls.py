@@ -134,7 +134,7 @@ class Controls:
         return await load_or_run(self._workspace.store, key, ControlResult, check)
 
     async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
-        diff, language = candidate.patch.diff, main_language(self._workspace.codebase.files)
+        diff, language = candidate.patch.diff, main_language(self._workspace.codebase)
         if path := language.find_startup_file(diff):
             return (
                 f"Its results do not count: it changes {path}, which {language.facts.name} runs "

@@ -308,7 +308,7 @@ class Judge:
 
     def _limit_confidence(self, verdict: Verdict) -> Verdict:
         """`verdict` with less confidence in a language on which it was not calibrated."""
-        facts = main_language(self._workspace.codebase.files).facts
+        facts = main_language(self._workspace.codebase).facts
         if facts.calibrated or not verdict.confidence:
             return verdict
         per_test = _count_tests(verdict) > 1

@@ -20,7 +20,7 @@ from tests.benchmarks.pipeline import (
     paper_table1,
     stopping,
 )
-from tests.benchmarks.sandbox import install, matrix, near_tests, packages, regression
+from tests.benchmarks.sandbox import install, languages, matrix, near_tests, packages, regression
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
@@ -43,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "run": demo_run.measure,
     "install": install.measure,
     "packages": packages.measure,
+    "languages": languages.measure,
     "matrix": matrix.measure,
     "regression": near_tests.measure,
     "suite": regression.measure,

@@ -38,7 +38,6 @@ from pipeline.environment.health import count_kinds
 from pipeline.environment.setup_machine import parse_commands
 from pipeline.generation.exploring import parse_test_names
 from pipeline.languages.detect import make_recipe
-from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.python.ci import find_ci_recipe
 from pipeline.languages.python.install import make_installer_plan
@@ -58,9 +57,11 @@ from pipeline.regression.runner import parse_execution
 from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.workflows.revise import split_replies
+from sandbox.engine import EnvironmentRequest
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import Execution
+from sandbox.tree import Archive, Tree
 from tests.fuzz.target import Target, split_files
 
 NAMES: Final = BotNames("capuchin", "capuchin", "capuchin-bot")
@@ -213,7 +214,8 @@ def parse_manifests(data: bytes) -> None:
     texts: Mapping[str, str] = split_files(data)
     names = (*texts, "setup.py", "package.json", "shop/__init__.py")
     manifests = Manifests(names, texts)
-    make_recipe(manifests, Asked())
+    with tempfile.TemporaryFile() as none:
+        make_recipe(manifests, EnvironmentRequest(Tree(Archive(none), "0" * 40)))
     needs = find_test_needs(names, texts, 12)
     make_installer_plan(manifests, name="shop", needs=needs)
     list(tox_lines(texts))

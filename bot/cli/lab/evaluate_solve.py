@@ -294,13 +294,15 @@ class _Solving:
         return Job(
             run_id=RunId(f"solve-{digest(row.instance_id)}"),
             issue=Issue(repository=row.repo, title=title, body=body.strip()),
-            codebase=codebase,
+            codebase=dataclasses.replace(codebase, root=config.root),
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(),
             scope=scope_of_clone(self.task.trees, row.repo),
             setup=config.setup,
             dockerfile=config.dockerfile,
             python=config.python,
+            build=config.build,
+            env=config.env,
         )
 
     async def _run(self, row: GradedInstance, job: Job, grades: _Grades) -> SolvedInstance:

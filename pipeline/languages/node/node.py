@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from pipeline.languages.described import Described
 from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.node.install import CHOOSE, INSTALL_TOOL, is_node, node_steps
+from pipeline.languages.roots import below, cut_root
 from sandbox.environment.recipe import Attempt, Recipe
 
 
@@ -16,7 +18,8 @@ class Node(Described):
         super().__init__("pipeline.languages.node")
 
     def claims(self, paths: Iterable[str]) -> bool:
-        return is_node(paths)
+        known = tuple(paths)
+        return is_node(cut_root(known, self.find_root(known)))
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
         return (Attempt("today", "What package.json and its lock file say.", plain),)
@@ -24,6 +27,9 @@ class Node(Described):
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool
     ) -> tuple[Sequence[str], Sequence[str]]:
-        lines = tuple(node_steps(manifests.names, manifests.texts))
+        root = self.find_root(manifests.names, manifests.root)
+        inside = below(manifests, root)
+        lines = tuple(node_steps(inside.names, inside.texts))
         tools = tuple(line for line in lines if line.startswith((CHOOSE, INSTALL_TOOL)))
-        return tools, tuple(line for line in lines if line not in tools)
+        go = f"cd {shlex.quote(root)} && " if root else ""
+        return tools, tuple(f"{go}{line}" for line in lines if line not in tools)

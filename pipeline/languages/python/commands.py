@@ -88,7 +88,7 @@ async def find_commands(
     if configured:
         script = await _recognise_script(codebase, configured)
         return (script or _to_command(configured, "configuration", places),)
-    root = find_root(codebase.files)
+    root = find_root(codebase.files, codebase.root)
     start = f"{root}/" if root else ""
     read = await codebase.read_texts([f"{start}{name}" for name in ROUTINES])
     texts = {path.removeprefix(start): text for path, text in read.items()}

@@ -79,7 +79,7 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
 
 async def _read_settings(codebase: Codebase) -> tuple[dict[str, str], str]:
     """pytest's files of settings by name, and what stands before the paths in them."""
-    root = find_root(codebase.files)
+    root = find_root(codebase.files, codebase.root)
     start = f"{root}/" if root else ""
     read = await codebase.read_texts([f"{start}{name}" for name in _PYTEST_SETTINGS])
     return {path.removeprefix(start): text for path, text in read.items()}, start

@@ -59,8 +59,7 @@ class PythonRunner(FileRunner):
     def style(self) -> Literal["pytest", "unittest"]:
         return "unittest" if self.kind in ("unittest", "django") else "pytest"
 
-    @property
-    def probe(self) -> str:
+    def write_probe(self, beside: str) -> str:  # noqa: ARG002 - needs no other
         return _PROBE
 
     def command(self, path: str, names: Sequence[str] = ()) -> tuple[str, ...] | None:

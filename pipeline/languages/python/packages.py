@@ -85,7 +85,7 @@ async def find_distribution_name(codebase: Codebase) -> str:
 
 async def read_manifests(codebase: Codebase) -> dict[str, str]:
     """The texts of the manifests, by their paths from the project's folder."""
-    root = find_root(codebase.files)
+    root = find_root(codebase.files, codebase.root)
     read = await codebase.read_texts([f"{root}/{name}".lstrip("/") for name in MANIFESTS])
     return {path.removeprefix(f"{root}/"): text for path, text in read.items()}
 

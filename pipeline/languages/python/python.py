@@ -35,6 +35,7 @@ from pipeline.languages.python import (
 from pipeline.languages.python.ci import WORKFLOW
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.import_check import WALL_FACTOR
+from pipeline.languages.roots import below
 from pipeline.languages.test_command import TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.layout import CHECKOUT
@@ -58,19 +59,19 @@ class Python(Language):
         return metadata.may_state_version(path)
 
     def identify(self, manifests: Manifests, described: str) -> Identity:
-        manifests = roots.below(manifests, roots.find_root(manifests.names))
+        manifests = below(manifests, roots.find_root(manifests.names, manifests.root))
         name = metadata.distribution_name(manifests.texts)
         return Identity(name, *metadata.find_version(name, manifests.texts, described))
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
-        root = roots.find_root(manifests.names)
-        return install.list_attempts(roots.below(manifests, root), asked, plain, root)
+        root = roots.find_root(manifests.names, manifests.root)
+        return install.list_attempts(below(manifests, root), asked, plain, root)
 
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool
     ) -> tuple[Sequence[str], Sequence[str]]:
-        root = roots.find_root(manifests.names)
-        manifests = roots.below(manifests, root)
+        root = roots.find_root(manifests.names, manifests.root)
+        manifests = below(manifests, root)
         python = interpreter.find_python_requirement(manifests.texts, configured=asked.version)
         steps = [*requirements.python_steps(manifests.names, manifests.texts)]
         if root:
@@ -92,7 +93,7 @@ class Python(Language):
 
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
         workflows = sorted(filter(WORKFLOW.fullmatch, codebase.files))[:20]
-        root = roots.find_root(codebase.files)
+        root = roots.find_root(codebase.files, codebase.root)
         start = f"{root}/" if root else ""
         routines = (f"{start}{name}" for name in commands.ROUTINES)
         read = await codebase.read_texts((*routines, *workflows), largest=64 * 1024)
@@ -103,7 +104,7 @@ class Python(Language):
         return found
 
     async def packages(self, codebase: Codebase) -> tuple[str, ...]:
-        root = roots.find_root(codebase.files)
+        root = roots.find_root(codebase.files, codebase.root)
         start = f"{root}/" if root else ""
         inside = [path.removeprefix(start) for path in codebase.files if path.startswith(start)]
         texts = await packages.read_manifests(codebase)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.codebase.commit import Codebase
+from pipeline.edits.patches import create_patch
 from pipeline.languages.detect import plan_attempts
-from pipeline.languages.registry import main_language
-from pipeline.regression.command import find_commands
+from pipeline.languages.registry import detect_conventions, main_language
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
@@ -20,7 +22,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.session import SandboxSession
-from sandbox.program import Ending, shell_command
+from sandbox.program import Ending, Program, shell_command
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import OWNER, make_tree
 
@@ -143,7 +145,7 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
 ) -> None:
     one = PROJECTS[name]
     codebase = await make_codebase(tmp_path / "repository", one.files)
-    language = main_language(codebase.files)
+    language = main_language(codebase)
     request = EnvironmentRequest(make_tree(tmp_path / "tree", one.files), run_id=run_id)
     (attempt, *_) = await plan_attempts(request)
     try:
@@ -163,6 +165,11 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         assert before.per_test
         assert set(before.suite.passed) <= set(after.suite.passed)
 
+        if files := command.covers(sorted(filter(language.is_runnable, one.files))):
+            some = await runner.run(mended, RequestedTests(files=files))
+            assert set(some.suite.passed) == set(after.suite.passed)
+        await check_probe(sandbox, codebase)
+
         async def judge(script: str, *diffs: str) -> int | None:
             run = await sandbox.run(language.script_program(script, diffs=diffs))
             return run.exit_code
@@ -173,6 +180,19 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         control = language.write_control_script(one.script, mended, "abc")
         assert await judge(control, mended) == 2
         await check_unbuilt(sandbox, runner, one)
+
+
+async def check_probe(sandbox: SandboxSession, codebase: Codebase) -> None:
+    """A new file of tests runs beside those that are there."""
+    language, conventions = main_language(codebase), await detect_conventions(codebase)
+    for runner in language.file_runners((), conventions):
+        path = conventions.fresh_path("probe", codebase.files)
+        beside = await codebase.read_text(conventions.example or "") or ""
+        patch = await create_patch(codebase, {path: runner.write_probe(beside).encode()})
+        command = runner.command(path)
+        assert command is not None
+        run = await sandbox.run(Program(command, diffs=[patch.diff]))
+        assert runner.has_passing_test(run.output), run.output
 
 
 async def check_unbuilt(sandbox: SandboxSession, runner: TestRunner, one: Project) -> None:

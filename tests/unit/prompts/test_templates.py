@@ -246,7 +246,7 @@ def test_output_cannot_close_its_tag(name: str) -> None:
 
 def test_long_output_loses_its_middle_and_says_so() -> None:
     run = replace(RUN, output="a" * 9000 + "end")
-    text = render("testing/review", run=run, ahead=True, triage=True)
+    text = render("testing/review", run=run, ahead=True, triage=True, language=PYTHON)
     assert "1003 characters left out" in text
     assert "end\n</output>" in text
 
@@ -289,7 +289,7 @@ def test_one_approach_is_asked_for_in_the_singular() -> None:
 
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
-    text = render("testing/review", run=run, ahead=True, triage=True)
+    text = render("testing/review", run=run, ahead=True, triage=True, language=PYTHON)
     assert "<output>\nE   boom\n</output>" in text
 
 

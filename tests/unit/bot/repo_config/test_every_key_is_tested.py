@@ -23,6 +23,9 @@ CONVENTIONS: Final = "e2e/publishing/test_repository_conventions.py::"
 DAY_BUDGET: Final = "unit/bot/storage/test_day_budget.py::"
 PYTHON: Final = "unit/pipeline/languages/python/test_interpreter.py::"
 CARE: Final = "e2e/followup/test_open_pulls.py::"
+MAKE: Final = (
+    "e2e/solve/test_other_languages.py::test_a_makefile_project_goes_from_label_to_pull_request"
+)
 ACTS: Final[Mapping[str, str]] = {
     "version": "unit/bot/repo_config/test_model.py::test_a_mistake_is_reported_with_its_place",
     "enabled": OUTCOMES + "test_a_repository_can_switch_us_off",
@@ -77,6 +80,9 @@ ACTS: Final[Mapping[str, str]] = {
     "test_setup_lines_replace_detection_and_progress_is_reported",
     "test": "machines/test_solve.py::"
     "test_a_test_command_that_names_no_test_still_shows_which_passed",
+    "root": MAKE,
+    "build": MAKE,
+    "env": MAKE,
     "never_touch": "unit/pipeline/edits/test_read.py::test_a_hostile_path_is_refused",
     "allow_lock_files": "unit/pipeline/edits/test_corpus.py::test_lock_files_can_be_allowed",
 }

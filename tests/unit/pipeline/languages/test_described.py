@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipeline.languages.language import Language
-from pipeline.languages.registry import LANGUAGES, languages_of, main_language
+from pipeline.languages.registry import LANGUAGES, languages_below
 from pipeline.languages.reports import READERS
 from pipeline.languages.verdict import find_verdict
 from pipeline.selection.scoring.confidence import limit_unfitted
@@ -121,8 +121,22 @@ def test_a_report_is_read_by_name(
 def test_the_main_language_is_that_of_a_manifest_of_python_else_of_most_files(
     paths: list[str], name: str
 ) -> None:
-    assert main_language(paths).facts.name == name
-    assert languages_of(paths)[0].facts.name == name
+    assert languages_below(paths, "")[0].facts.name == name
+    below = [f"engine/{path}" for path in paths]
+    assert languages_below(["README.md", "docs/conf.py", *below], "engine")[0].facts.name == name
+
+
+@pytest.mark.parametrize(
+    ("paths", "name"),
+    [
+        (["README.md", "engine/go.mod", "engine/a.go", "engine/b.go", "tools/x.py"], "Go"),
+        (["Makefile", "web/package.json", "web/src/a.ts", "web/src/b.ts"], "JavaScript"),
+        (["docs/package.json", "docs/a.js", "docs/b.js", "lib/a.py"], "Python"),
+        (["pyproject.toml", "a.py", "web/package.json", "web/a.js", "web/b.js"], "Python"),
+    ],
+)
+def test_a_project_below_the_root_is_found(paths: list[str], name: str) -> None:
+    assert [one.facts.name for one in languages_below(paths, "")] == [name]
 
 
 def of(name: str) -> Language:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.languages.detect import make_recipe, read_manifests
-from pipeline.languages.language import Asked
 from pipeline.languages.python.tox_nox import expand_environments, nox_routine, tox_routine
+from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import scm_versions
 from sandbox.environment.recipe import Recipe
 from sandbox.tree import Tree
@@ -22,8 +22,8 @@ PYTEST = "pip install pytest"
 
 
 def detect_recipe(tree: Tree, dockerfile: str = "", **given: Any) -> Recipe:
-    asked = Asked(given.pop("python", ""), described=given.pop("described", ""))
-    return make_recipe(read_manifests(tree, dockerfile), asked, dockerfile=dockerfile, **given)
+    request = EnvironmentRequest(tree, dockerfile=dockerfile, **given)
+    return make_recipe(read_manifests(tree, dockerfile, request.root), request)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""Where a tree's project lies: at its root, or in a folder below."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pipeline.languages.manifests import Manifests
+
+_NOT_PROJECTS: Final = re.compile(
+    r"(?:^|/)(?:tests?|testing|docs?|examples?|samples?|demos?|benchmarks?|tools?|scripts|ci|vendor"
+    r"|third_party|fixtures|build|templates?|requirements)(?:/|$)",
+    re.IGNORECASE,
+)
+
+
+def find_folder(
+    names: Iterable[str], is_mark: Callable[[str], object], suffixes: tuple[str, ...]
+) -> str:
+    """The folder of the one project of a tree with these paths: empty for the root, which it is
+    wherever a file whose name is a mark lies there.
+
+    Of several folders, the shallowest counts, and of these the one with most files that end in
+    `suffixes`.
+    """
+    there = list(names)
+    found: set[str] = set()
+    for path in there:
+        folder, _, name = path.rpartition("/")
+        if folder.count("/") < 2 and is_mark(name):
+            found.add(folder)
+    if "" in found or not found:
+        return ""
+    fit = [folder for folder in found if not _NOT_PROJECTS.search(folder)]
+    sizes = {
+        folder: sum(p.startswith(f"{folder}/") for p in there if p.endswith(suffixes))
+        for folder in fit
+    }
+    return min(fit, key=lambda folder: (folder.count("/"), -sizes[folder], folder), default="")
+
+
+def cut_root(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """The paths in the folder `root`, as they are from there."""
+    start = f"{root}/" if root else ""
+    return tuple(path.removeprefix(start) for path in paths if path.startswith(start))
+
+
+def below(manifests: Manifests, root: str) -> Manifests:
+    """The files of the folder `root`, by their paths from there; those of CI stay beside them."""
+    if not root:
+        return manifests
+    start = f"{root}/"
+    inside = {
+        p.removeprefix(start): text for p, text in manifests.texts.items() if p.startswith(start)
+    }
+    shared = {path: text for path, text in manifests.texts.items() if path.startswith(".")}
+    names = cut_root(manifests.names, root)
+    return dataclasses.replace(manifests, names=names, texts={**shared, **inside})
