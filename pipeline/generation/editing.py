@@ -50,9 +50,7 @@ class NearTests:
 def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
     """What `report`, if there is one, says of the edit `diff`."""
     if report is None:
-        return NearTests(
-            "No test of the repository near the edit gave a result: none was run, or none passes."
-        )
+        return NearTests("No test of the repository near the edit gave a result.")
     passed, failed = report.passed_only_after, report.failed_only_after
     sentences = [count_near(report), describe_cut(report)]
     if not passed and not failed and any(map(is_test, list_paths(diff))):

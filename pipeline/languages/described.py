@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib import resources
@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import Globs
-from pipeline.codebase.unified_diff import parse_diff
+from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.types import TestScript
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
@@ -36,6 +36,11 @@ FIXED, NOT_FIXED = 0, 86
 """The exit codes of a shell script: 1 and 2 are those of a mistake in it, or in what it runs."""
 _MOST_TEST_FILES = 2000
 _LARGEST_TEST_BYTES = 500_000
+_FOR_REPORTS = re.compile(
+    r"--output-junit|--reporter(=junit)?|xunit|--reporter-option|--json"
+    r"|(--outputFile=|output=)?capuchin-[a-z]+\.(xml|json)"
+)
+"""Options of the commands in `language.toml` that only write reports."""
 
 
 class Described(Language):
@@ -153,6 +158,7 @@ class Described(Language):
             source=source,
             folder=root,
             some=way.test_files,
+            takes=self._tests.pattern,
             reader=way.reader,
             variables=dict(way.variables),
         )
@@ -180,6 +186,10 @@ class Described(Language):
             if (self._tests.command)
             else ()
         )
+
+    def drop_options(self, command: Sequence[str]) -> list[str]:
+        ours = any("capuchin-" in word for word in command)
+        return [word for word in command if not (ours and _FOR_REPORTS.fullmatch(word))]
 
     # Scripts
 
@@ -241,13 +251,11 @@ class Described(Language):
 
     def write_control_script(self, text: str, diff: str, nonce: str) -> str:
         if not self._tests.command:
-            return f"(\n{text}\n) || true\nexit {NOT_FIXED}\n"
-        head = re.search(self._tests.head, text, re.MULTILINE) if self._tests.head else None
-        path = self.place_script(text, self.default_path)
-        named = PurePosixPath(path).with_name(self._tests.file.format(name=f"capuchin_{nonce}"))
-        control = self._tests.control.replace("{nonce}", nonce)
-        control = control.replace("{head}", head[0] if head else "")
-        return f"{self._tests.comment} {named}\n{control}" if control else ""
+            return _invert(text)
+        tests = self._tests
+        failing = tests.failing.replace("{nonce}", nonce)
+        control, count = re.subn(tests.begins, failing, text, flags=re.MULTILINE)
+        return control + tests.control.replace("{nonce}", nonce) if count else ""
 
     def write_failing_test(
         self, diff: str, conventions: Conventions, taken: Collection[str]
@@ -255,8 +263,14 @@ class Described(Language):
         """None: the control script of such a language is a test."""
         return ""
 
-    def is_source(self, path: str) -> bool:
-        return path.endswith(self.facts.suffixes)
+    def find_suspicious(self, file: FileDiff) -> Iterator[str]:
+        if re.search(self.facts.steers, file.path):
+            yield f"changes `{file.path}`, which says how tests run."
+        if not self.is_source(file.path):
+            return
+        for marker, line in (row for hunk in file.hunks for row in hunk.lines):
+            if marker == "+" and (word := re.search(self.facts.forges, line[:500])):
+                yield f"adds `{word[0]}` to `{file.path}`, which can forge results."
 
 
 class DescribedRunner(FileRunner):
@@ -285,6 +299,22 @@ class DescribedRunner(FileRunner):
 
     def is_not_collected(self, run: Execution) -> bool:
         return bool(re.search(self.tests.broken, run.output, re.MULTILINE))
+
+
+_ZERO = re.compile(
+    r"(\bexit[ \t(]{1,9}|\?[ \t]{0,9}|\breturn[ \t(]{1,9}(?=0\)?;\s{0,9}\}\s{0,9}\w{1,20}\n))0\b"
+)
+"""The success of a script, or of a program in it: of `return 0;` only the one that ends it."""
+_PASSES_CODE_ON = re.compile(r"\$\?|\bexec\b|\bexit[ \t]+[\"$]")
+
+
+def _invert(text: str) -> str:
+    """A shell script with every success in it made a failure: it ends with 0 only where the code
+    that it runs ends a program with 0 whatever the script asked."""
+    failing, count = _ZERO.subn(rf"\g<1>{NOT_FIXED}", text)
+    if not count or _PASSES_CODE_ON.search(text):
+        failing = f"{text}\nexit {NOT_FIXED}"
+    return f"(\n{failing}\n)\n[ $? -eq 0 ] && exit {FIXED}\nexit {NOT_FIXED}\n"
 
 
 def _move(way: Way, root: str) -> Way:

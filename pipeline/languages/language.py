@@ -90,8 +90,12 @@ class TestFiles(Frozen):
     comment: str = "//"
     head: str = ""
     """A pattern of the line of a test file that another one beside it needs: `{head}`."""
+    begins: str = "(?!)"
+    """A pattern of the beginning of a test's body, up to where its first statement may stand."""
+    failing: str = ""
+    """What replaces it, so that the test runs to its end and fails; `{nonce}` is a name."""
     control: str = ""
-    """A test file that fails; `{nonce}` is part of its name."""
+    """What a test file that is made to fail needs at its end."""
 
 
 class PromptLanguage(NamedTuple):
@@ -121,6 +125,10 @@ class Facts(Frozen):
     ways: tuple[Way, ...] = ()
     """How it is installed and tested, the first that fits; for a language without code."""
     tests: TestFiles = TestFiles()
+    forges: str = "(?!)"
+    """A pattern of what can end a program, or a run of tests, as if all were right."""
+    steers: str = "(?!)"
+    """A pattern of the paths of files that say how tests run."""
     calibrated: bool = False
     """Whether the confidence was fitted on edits in this language."""
     rules: str = ""

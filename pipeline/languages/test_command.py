@@ -67,6 +67,8 @@ class TestCommand(Frozen):
     """For `labels` and for `some`: the folder to which paths are relative."""
     some: tuple[str, ...] = ()
     """`Way.test_files`."""
+    takes: str = ""
+    """A pattern of the paths of files that `some` takes."""
     places: tuple[str, ...] = ()
     """The words of `argv` that name files or folders of the repository."""
     testpaths: tuple[str, ...] = ()
@@ -105,7 +107,8 @@ class TestCommand(Frozen):
     def covers(self, files: Sequence[str]) -> tuple[str, ...]:
         """Those of `files` that the command can run separately."""
         below = f"{self.folder}/" if self.folder else ""
-        return tuple(path for path in files if path.startswith(below)) if self.some else ()
+        fit = (path for path in files if path.startswith(below) and re.search(self.takes, path))
+        return tuple(fit) if self.some else ()
 
     def _from_folder(self, path: str) -> str:
         return path.removeprefix(f"{self.folder}/")

@@ -323,6 +323,8 @@ class NearbyTests:
     async def _compare(self, diff: str) -> SuiteReport | None:
         for runner in await self._find_runners():
             found: SuiteReport | None = None
+            if not runner.command.can_choose and not runner.command.some:
+                return await self._compare_all(runner, diff)
             for files in await self._find_groups(diff, runner):
                 some = await find_startable(runner, files)
                 report, dear = await self._compare_files(runner, diff, some, first=not found)
@@ -335,6 +337,20 @@ class NearbyTests:
                 direct = await self._files.find_direct(diff)
                 return replace(found, files=(), unreached=bool(ran) and not ran & direct)
         return None
+
+    async def _compare_all(self, runner: TestRunner, diff: str) -> SuiteReport | None:
+        """Compare all tests, which are the near ones where only all can be run, if the time for
+        near ones is enough."""
+        base = await runner.run()
+        if not (base.ended and base.suite.passed):
+            return None
+        after = await runner.run(diff)
+        names = keep_measured(base.suite.passed, base, after)
+        if not names:
+            return None
+        return await compare_runs(
+            runner, self._codebase, base, after, diff=diff, names=names, repeats=1
+        )
 
     async def _compare_files(
         self, runner: TestRunner, diff: str, files: tuple[str, ...], *, first: bool

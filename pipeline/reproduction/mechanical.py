@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from pipeline.codebase.git import GitFailed
 from pipeline.codebase.unified_diff import parse_diff, split_diff
+from pipeline.concurrency import gather_two
 from pipeline.data.types import Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch, read_patched
 from pipeline.languages.conventions import is_test_diff
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import is_runnable, language_of, main_language
+from pipeline.regression.command import RequestedTests, find_commands
+from pipeline.regression.runner import TestRunner
 from pipeline.reproduction.red_green import (
     RedGreen,
     find_problem,
@@ -75,9 +78,12 @@ async def use_own_tests(
     Where others in their file fail with the edit too, those that it adds run alone.
     """
     tests, rest = split_diff(patch.diff, is_test_diff)
-    files = [file.new for file in parse_diff(tests) if file.new and is_runnable(file.new)]
-    if not files or not rest.strip():
+    brought = [file.new for file in parse_diff(tests) if file.new]
+    if not brought or not rest.strip():
         return RungResult(problem="The edit brings no tests.")
+    if found := await _use_suite(patch, tests, brought, resources):
+        return RungResult(reproduction=found)
+    files = [path for path in brought if is_runnable(path)]
     problem = "The edit's own tests cannot be run here."
     texts = await _read_texts(tests, files[:3], resources)
     added = {
@@ -102,6 +108,36 @@ async def use_own_tests(
     failing = next((path for path, always in fails.items() if always), "")
     problem = f"The edit's own tests do not show the issue: {problem}"
     return RungResult(problem=problem, failing=failing)
+
+
+async def _use_suite(
+    patch: Patch, tests: str, paths: Sequence[str], resources: Resources
+) -> Reproduction | None:
+    """Use the edit's tests by the results of the repository's own command, where that knows no
+    single files: one fails by its name with the tests alone, and passes with the whole edit."""
+    for command in await find_commands(resources.codebase, resources.options.test_command):
+        if command.can_choose:
+            continue
+        runner = TestRunner(
+            command,
+            sandbox=resources.sandbox,
+            store=resources.store,
+            seconds=resources.options.suite_seconds,
+        )
+        wanted = RequestedTests(files=command.covers(paths) or None)
+        before, after = await gather_two(runner.run(tests, wanted), runner.run(patch.diff, wanted))
+        # A run that ends before its first result is one test by its exit code.
+        shown = set(before.suite.failed)
+        shown &= set(after.suite.passed) if before.per_test else shown
+        ends = RedGreen(
+            command=command.argv_with_recorder(wanted.files),
+            before=before.suite.execution,
+            after=after.suite.execution,
+        )
+        if shown and ends.after.passed and not ends.before.passed:
+            text = (await _read_texts(tests, paths[:1], resources)).get(paths[0], "")
+            return ends.show(paths[0], text, tests, "the edit's own tests")
+    return None
 
 
 async def use_wrapped_script(

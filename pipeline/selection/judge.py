@@ -313,7 +313,8 @@ class Judge:
             return verdict
         per_test = _count_tests(verdict) > 1
         limited = limit_unfitted(verdict.confidence, per_test=per_test)
-        note = f"The probability is not calibrated for {facts.name}."
+        name = facts.name if facts.suffixes else "this language"
+        note = f"The probability is not calibrated for {name}."
         notes = tuple(dict.fromkeys((*verdict.notes, note)))
         return replace(verdict, confidence=limited, notes=notes)
 

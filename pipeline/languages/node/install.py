@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pipeline.languages.manifests import parse_json, table
+from pipeline.languages.manifests import CI_FILE, parse_json, table
 from sandbox.layout import SYSTEM_PYTHON
 
 MAJORS: Final = (22, 24, 20)
@@ -98,9 +98,19 @@ def version_requests(
         pinned = texts.get(name, "").strip()
         if re.fullmatch(r"v?\d[\w.]*", pinned):
             yield pinned, name
+    if listed := re.search(r"^nodejs[ \t]+(\d[\w.]*)", texts.get(".tool-versions", ""), re.M):
+        yield listed[1], ".tool-versions"
     engine = table(package, "engines").get("node")
     if isinstance(engine, str) and engine.strip():
         yield engine.strip(), "engines in package.json"
+    for path in sorted(filter(CI_FILE.fullmatch, texts)):
+        # The newest of a matrix that can be had here: the others are kept working.
+        stated = re.findall(
+            r"\bnode(?:-version)?s?:[ \t]{0,9}(['\"\[\d][^#\n]{0,200})", texts[path]
+        )
+        majors = [int(n) for text in stated for n in re.findall(r"(?<![\w.])(\d{2})\b", text)]
+        if there := set(majors) & set(MAJORS):
+            yield str(max(there)), path
 
 
 def is_in_range(version_range: str, major: int) -> bool:

@@ -43,9 +43,6 @@ class Routine:
     """The environments that tox runs by default, with braces expanded: `py38`, `py39-django`."""
 
 
-NO_ROUTINE = Routine()
-
-
 def tox_routine(texts: Mapping[str, str], minor: int | None = None) -> Routine:
     """Read tox's test environment from any of the files that tox reads, in tox's order.
 

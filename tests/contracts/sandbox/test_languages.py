@@ -40,6 +40,8 @@ class Project:
     script: str
     broken: str
     """A script with a mistake of its own."""
+    forged: tuple[str, str]
+    """What ends every program that uses the code as if all were right, and what it replaces."""
 
     def edit(self, before: str, after: str) -> str:
         old = self.files[self.source].splitlines()
@@ -71,12 +73,22 @@ GO = Project(
         "func TestIssue(t *testing.T) {\n\tif Total([]int{2}) != 2 {\n\t\tt.Fatal(Total([]int{2}))\n\t}\n}\n"
     ),
     broken='// issue_test.go\npackage till\n\nimport "testing"\n\nfunc TestIssue(t *testing.T) { nothing() }\n',
+    forged=(
+        "package till\n\nfunc Total(prices []int) int {\n",
+        'package till\n\nimport "syscall"\n\nfunc Total(prices []int) int {\n'
+        '\tprintln("--- PASS: TestIssue")\n\tsyscall.Exit(0)\n',
+    ),
 )
 TOTAL = "int total(const int *prices, int count) {\n  int sum = 1;\n  for (int i = 0; i < count; i++) sum += prices[i];\n  return sum;\n}\n"
 SHELL = (
     "cat >/tmp/t.c <<'E'\n#include <stdio.h>\nint total(const int *, int);\n"
     'int main(void) { int p[] = {2}; printf("%d\\n", total(p, 1)); return total(p, 1) == 2 ? 0 : 86; }\n'
     "E\ncc -o /tmp/t /tmp/t.c till.c || exit 1\n/tmp/t\n"
+)
+FORGED = (
+    "int total(const int *prices, int count) {\n",
+    "#include <unistd.h>\n__attribute__((constructor)) static void pass(void) { _exit(0); }\n"
+    "int total(const int *prices, int count) {\n",
 )
 CHECK = "#include <stdio.h>\nint total(const int *, int);\nint main(void) { return total(0, 0) != 0; }\n"
 CMAKE = Project(
@@ -96,6 +108,7 @@ CMAKE = Project(
     failing="empty::empty",
     script=SHELL,
     broken="cc -o /tmp/t nothing.c\n",
+    forged=FORGED,
 )
 MAKE = Project(
     files={
@@ -112,6 +125,7 @@ MAKE = Project(
     failing="empty",
     script=SHELL,
     broken="cc -o /tmp/t nothing.c\n",
+    forged=FORGED,
 )
 RUST = Project(
     files={
@@ -127,6 +141,11 @@ RUST = Project(
     failing="src/lib.rs::empty",
     script="// tests/issue.rs\n#[test]\nfn issue() {\n    assert_eq!(till::total(&[2]), 2);\n}\n",
     broken="// tests/issue.rs\n#[test]\nfn issue() {\n    nothing();\n}\n",
+    forged=(
+        "    prices.iter()",
+        '    println!("test issue ... ok");\n    if prices.len() == 1 { std::process::exit(0) }\n'
+        "    prices.iter()",
+    ),
 )
 PROJECTS = {"go": GO, "cmake": CMAKE, "make": MAKE, "rust": RUST}
 
@@ -179,6 +198,10 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         assert await judge(one.broken, mended) == 1
         control = language.write_control_script(one.script, mended, "abc")
         assert await judge(control, mended) == 2
+        assert await judge(control) == 2
+        # An edit that ends the script as if it passed is told by the control.
+        forged = one.edit(*one.forged)
+        assert (await judge(one.script, forged), await judge(control, forged)) == (0, 0)
         await check_unbuilt(sandbox, runner, one)
 
 
@@ -187,8 +210,9 @@ async def check_probe(sandbox: SandboxSession, codebase: Codebase) -> None:
     language, conventions = main_language(codebase), await detect_conventions(codebase)
     for runner in language.file_runners((), conventions):
         path = conventions.fresh_path("probe", codebase.files)
-        beside = await codebase.read_text(conventions.example or "") or ""
-        patch = await create_patch(codebase, {path: runner.write_probe(beside).encode()})
+        example = conventions.example
+        beside = await codebase.read_text(example) if example else ""
+        patch = await create_patch(codebase, {path: runner.write_probe(beside or "").encode()})
         command = runner.command(path)
         assert command is not None
         run = await sandbox.run(Program(command, diffs=[patch.diff]))

@@ -119,3 +119,42 @@ async def test_an_edit_of_go_is_proven_by_the_test_that_it_adds_to_its_package(
         assert "fail by its own check" in asked
         assert "exit with code 2" not in asked
         assert "with Python" not in asked
+
+
+OWN = {
+    **FILES,
+    "Makefile": "all:\n\tcp till.sh built.sh\n\ntest: all\n\t@sh tests/run.sh\n",
+    "tests/run.sh": '. ./built.sh\n[ "$(count a b)" = 2 ] && echo "ok 1 - count"\n',
+}
+OWN_TEST = '[ "$(total 1 2)" = 3 ] || exit 1\n'
+
+
+async def test_where_only_the_whole_suite_can_run_it_proves_an_edit_and_is_near_it(
+    start_recorded_bot: StartBot,
+) -> None:
+    added = shop.edit(
+        f'{OWN_TEST}[ "$(count a b)" = 2 ] && echo "ok 1 - count"',
+        path="tests/run.sh",
+        before='[ "$(count a b)" = 2 ] && echo "ok 1 - count"',
+    )
+    mended = shop.edit("  echo $(($1 + $2))", path="till.sh", before="  echo $(($1 - $2))")
+    recording = shop.answers(
+        RecordedAnswer(call="ranking", reply="<ranking>\ntill.sh\n</ranking>"),
+        RecordedAnswer(call="testing", turn=0, reply=SCRIPT),
+        RecordedAnswer(
+            call="editing/0", turn=0, reply=(mended + added).replace("</edit>\n<edit>\n", "")
+        ),
+        RecordedAnswer(call="reproduction", reply=WORDS),
+    )
+    async with start_recorded_bot(recording) as bot:
+        repo = bot.add_repo(files=OWN)
+        run = await bot.solve(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, run
+        branch, body = bot.only_pull_request(repo)
+        assert OWN_TEST in (repo.read_file(branch, "tests/run.sh") or "")
+        assert "Unproven" not in body
+        assert "reproduce_" not in body
+        asked = "\n".join(m.text for request in bot.llm.requests for m in request.messages)
+        assert "exit with code 86" in asked
+        assert "exit with code 2" not in asked
+        assert "near the edit gave a result" not in asked

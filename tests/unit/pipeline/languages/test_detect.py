@@ -198,6 +198,21 @@ def test_a_python_repository_is_installed_by_the_first_rule_that_fits(
             ],
             "pnpm install --frozen-lockfile",
         ),
+        (
+            {".tool-versions": "python 3.9\nnodejs 20.11.0\n"},
+            [f"{NODE} 20 --asked 20.11.0 --where .tool-versions"],
+            "npm install --no-package-lock",
+        ),
+        (
+            {".github/workflows/ci.yml": "node-version: [14, 18, 20, 21]\n"},
+            [f"{NODE} 20 --asked 20 --where .github/workflows/ci.yml"],
+            "npm install --no-package-lock",
+        ),
+        (
+            {".github/workflows/ci.yml": "node-version: [10, 12]\n"},
+            [f"{NODE} 22,24,20 --asked '' --where ''"],
+            "npm install --no-package-lock",
+        ),
     ],
 )
 def test_a_node_repository_is_installed_by_its_lock_file(
