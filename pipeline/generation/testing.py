@@ -75,16 +75,18 @@ class TestingMachine(Machine[TestingState]):
 
     @property
     def system(self) -> str:
-        return self._render("system", seconds=f"{self._resources.options.execution_seconds:g}")
+        return self._render(
+            "testing/system", seconds=f"{self._resources.options.execution_seconds:g}"
+        )
 
     def _render(self, name: str, **values: object) -> str:
         options, language = self._resources.options, self._resources.describe_language()
         shared = {"language": language, "ahead": options.approve_ahead, "triage": options.triage}
-        return render(f"testing/{name}", **shared, **values)
+        return render(name, **shared, **values)
 
     def start(self) -> TestingState:
         shared = Message(role="user", text=render("shared/issue", issue=self._issue))
-        return TestingState(messages=[shared], pending=self._render("write"))
+        return TestingState(messages=[shared], pending=self._render("testing/write"))
 
     async def read(self, state: TestingState, reply: str) -> ReplyKind | Malformed:
         options = self._resources.options
@@ -98,7 +100,7 @@ class TestingMachine(Machine[TestingState]):
                 return malformed
             case Tag("approve" | "fixed" as said):
                 if state.runs[-1].exit_code != {"approve": NOT_FIXED, "fixed": 0}[said]:
-                    return Malformed(self._render("not_failing", run=state.runs[-1]))
+                    return Malformed(self._render("testing/not_failing", run=state.runs[-1]))
                 return ReplyKind.APPROVED
             case Tag("no_issue", body):
                 found = read_no_issue(body)
@@ -117,7 +119,7 @@ class TestingMachine(Machine[TestingState]):
         state.runs.append(run)
         if state.approved_ahead and reports_by_itself(run):
             return None
-        return self._render("review", run=run)
+        return self._render("testing/review", run=run)
 
 
 async def write_script(
