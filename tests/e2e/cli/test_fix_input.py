@@ -88,6 +88,80 @@ async def test_a_folder_within_the_repository_and_a_bare_one_will_do(local_fix: 
     assert await local_fix.fix() == local_run.NO_FIX
 
 
+PROGRAMS = """
+[core]
+ sshCommand = {0}
+ gitProxy = {0}
+ pager = {0}
+ editor = {0}
+ askPass = {0}
+ hooksPath = {1}
+ alternateRefsCommand = {0}
+ fsmonitor = {0}
+[diff]
+ external = {0}
+[diff "x"]
+ textconv = {0}
+ command = {0}
+[merge "x"]
+ driver = {0}
+[filter "x"]
+ smudge = {0}
+ clean = {0}
+ process = {0}
+ required = true
+[gpg]
+ program = {0}
+[gpg "ssh"]
+ program = {0}
+ defaultKeyCommand = {0}
+[commit]
+ gpgSign = true
+[log]
+ showSignature = true
+[credential]
+ helper = !{0}
+[alias]
+ fetch = !{0}
+ upload-pack = !{0}
+[pager]
+ log = {0}
+ diff = {0}
+[tar "tar"]
+ command = {0}
+[trailer "x"]
+ cmd = {0}
+[remote "origin"]
+ url = ext::{0}
+ uploadpack = {0}
+ receivepack = {0}
+[url "ext::{0} "]
+ insteadOf = /
+[protocol]
+ allow = always
+[protocol "ext"]
+ allow = always
+[submodule "s"]
+ update = !{0}
+"""
+"""Every setting of git's that names a program, or what lets one run (git-config(1))."""
+HOOKS = ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc", "update")
+
+
+def name_programs(top: Path, ran: Path) -> None:
+    evil = top / ".git/hooks/evil"
+    evil.parent.mkdir(exist_ok=True)
+    for each in (evil, *(evil.with_name(name) for name in HOOKS)):
+        each.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+        each.chmod(0o755)
+    (top / ".git/more").write_text(PROGRAMS.format(evil, evil.parent))
+    (top / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
+    (top / "till.txt").write_text("y")
+    with (top / ".git/config").open("a") as config:
+        config.write("[include]\n path = more\n[core]\n worktree = /\n")
+    (top / ".git/objects/info/alternates").write_text(f"{top}/.git/objects\n/nowhere\n")
+
+
 def hostile(top: Path, how: str, ran: Path) -> Path:
     """Make the repository at `top` name a program that makes the file `ran`; what is to be read."""
     program = f"sh -c 'touch {ran}; cat' x"
@@ -98,6 +172,8 @@ def hostile(top: Path, how: str, ran: Path) -> Path:
         local_git.git(top, "config", "uploadpack.packObjectsHook", program)
         (top / ".gitattributes").write_text("* filter=x\n")
         (top / "till.txt").write_text("y")
+    elif how == "every program":
+        name_programs(top, ran)
     elif how == "a missing object":
         local_git.git(top, "config", "core.repositoryFormatVersion", "1")
         local_git.git(top, "config", "extensions.partialClone", "origin")
@@ -117,7 +193,9 @@ def hostile(top: Path, how: str, ran: Path) -> Path:
     return top
 
 
-@pytest.mark.parametrize("how", ["a filter", "a missing object", "a folder laid out as .git"])
+@pytest.mark.parametrize(
+    "how", ["a filter", "every program", "a missing object", "a folder laid out as .git"]
+)
 async def test_nothing_that_a_local_repository_names_runs_on_the_host(
     local_fix: LocalFix, tmp_path: Path, how: str
 ) -> None:
