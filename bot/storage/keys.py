@@ -41,6 +41,7 @@
 | `turn:queue-arrival:{run}` | one of them was announced, or could not be | 30 seconds |
 | `app:slug` | what GitHub calls the App, as a worker has learnt | |
 | `requests` | sorted set of the ids of open requests; score: when to try next | |
+| `requests:commands:{repo}`, `requests:events:{repo}` | until when they are spaced | as long |
 | `request:{id}` | a queued request with its tries, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
@@ -147,6 +148,9 @@ class Keys:
 
     def request(self, request_id: str) -> str:
         return f"{self.prefix}request:{request_id}"
+
+    def pace(self, repo: RepoRef, by_people: bool) -> str:
+        return f"{self.requests}:{'commands' if by_people else 'events'}:{repo.id}"
 
     def pulls(self, repo: int) -> str:
         return f"{self.prefix}pulls:{repo}"

@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import Field
 
-from bot.data.request import QueuedKind
+from bot.data.request import CommandRequest, QueuedKind, RunRequest
 from bot.data.run import now
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import DELIVERY_SECONDS
@@ -24,6 +24,10 @@ from sandbox.frozen import Frozen
 EQUAL_SECONDS: Final = 60.0
 """GitHub's times have whole seconds: a label that is taken off and put back may look the same."""
 CLAIM_SECONDS: Final = 60.0
+BURST: Final = 20
+"""So many requests of a repository are due at once; of what people write, and of the rest."""
+SPACING: Final = 200
+"""Milliseconds between two further ones: a flood leaves room for other repositories."""
 
 _NOW: Final = """
 local time = redis.call('TIME')
@@ -31,8 +35,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 """
 PUT: Final = f"""{_NOW}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+local paced = math.max(now, tonumber(redis.call('GET', KEYS[3])) or 0) + {SPACING}
+redis.call('SET', KEYS[3], string.format('%.0f', paced), 'PX', string.format('%.0f', paced - now))
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-redis.call('ZADD', KEYS[2], now, ARGV[1])
+redis.call('ZADD', KEYS[2], math.max(now, paced - {BURST * SPACING}), ARGV[1])
 return 1
 """
 TAKE: Final = f"""{_NOW}
@@ -81,7 +87,8 @@ class Requests(RedisRecords):
     async def put(self, request: QueuedKind) -> bool:
         """Keep a request until it is completed; False when it was put in before."""
         item = QueuedRequest(request=request)
-        keys = [self._keys.request(request.id), self._keys.requests]
+        pace = self._keys.pace(request.repo, isinstance(request, (CommandRequest, RunRequest)))
+        keys = [self._keys.request(request.id), self._keys.requests, pace]
         args = [request.id, encode_record(item), DELIVERY_SECONDS]
         return bool(await run_script(self._redis, PUT, keys, args))
 
