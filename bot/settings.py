@@ -140,6 +140,9 @@ class GitHubSettings(_Section):
     """The App's ID or client ID."""
     github_private_key: SecretStr = Field(default=SecretStr(""))
     """The App's private key (PEM), or the path of a file that holds it."""
+    github_token: SecretStr = Field(default=SecretStr(""))
+    """A token that reads public repositories, for `learn collect --github`: without one, GitHub
+    answers 60 requests an hour."""
     signing_key: str = Field(default="", pattern=r"^(/[^\r\n]*)?$")
     """Path of an SSH private key that signs commits which GitHub does not make itself. Empty:
     those are unsigned."""

@@ -26,7 +26,7 @@ from bot.data.run import Login, RunId
 from bot.errors import BotError, Forbidden, NotFound
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.app import GitHubApp
-from bot.github.credentials import InstallationCredential, NoCredential
+from bot.github.credentials import InstallationCredential, TokenCredential
 from bot.github.http import GitHubClient, api_path
 from bot.settings import Settings
 from bot.visible_text import strip_invisible, visible_text
@@ -170,7 +170,7 @@ async def load_or_fetch_issue(
         await GitHubApp(settings).find_reading_credential(owner, name)
         if settings.github_app_id
         else None
-    ) or NoCredential()
+    ) or TokenCredential()
     token = credential.get_token if isinstance(credential, InstallationCredential) else None
     remote = Remote.on_github(root, f"{owner}/{name}", token)
     mirrors = Mirrors(settings.data_dir)
@@ -205,7 +205,7 @@ def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
 
 async def _read_remote_issue(
     client: GitHubClient,
-    credential: InstallationCredential | NoCredential,
+    credential: InstallationCredential | TokenCredential,
     owner: str,
     name: str,
     number: int,

@@ -254,11 +254,14 @@ class AppRegistration(Fact):
     """None for an App without a webhook."""
 
 
-class NoCredential:
-    """Sends no Authorization header."""
+class TokenCredential:
+    """A person's token; without one, no Authorization header is sent."""
+
+    def __init__(self, token: str = "") -> None:
+        self._token = token
 
     async def get_header(self) -> str:
-        return ""
+        return f"Bearer {self._token}" if self._token else ""
 
     def discard(self, value: str, refused: GitHubError) -> bool:
         """There is no other."""
@@ -276,7 +279,7 @@ async def exchange_code(github_url: str, code: str) -> AppRegistration:
     """
     async with GitHubClient(github_url) as client:
         answer = await client.send(
-            "POST", api_path("app-manifests", code, "conversions"), NoCredential()
+            "POST", api_path("app-manifests", code, "conversions"), TokenCredential()
         )
     return AppRegistration.model_validate(answer.data)
 

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from bot.cli import FAILED, USAGE
 from bot.cli.display import print_event, print_progress
+from bot.cli.lab.collect_github import list_closed_issues
 from bot.cli.lab.evaluate_grade import open_runner
 from bot.comments.status import find_run
 from bot.data.job import Job
@@ -33,10 +34,11 @@ from bot.storage.history import HISTORY_DAYS
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
-from pipeline.lab.dataset import BadData
+from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.learning.attempts import read_attempts
 from pipeline.lab.learning.collect import (
     CollectReport,
+    IssueRow,
     read_history,
     read_instance_issues,
     read_public_attempts,
@@ -125,8 +127,8 @@ def run_collect(args: argparse.Namespace) -> None:
     data = read_data(args.data)
     if args.pulls:
         data = _add(data, *read_pulls(args.pulls))
-    if args.issues:
-        data = _add(data, *asyncio.run(read_history(args.issues, args.trees)))
+    for rows in _list_closed(args):
+        data = _add(data, *asyncio.run(read_history(rows, args.trees)))
     if args.predictions:
         data = data.merge(read_public_attempts(args.instances, args.predictions, args.labels))
     elif args.instances:
@@ -146,11 +148,22 @@ def run_collect(args: argparse.Namespace) -> None:
     )
 
 
+def _list_closed(args: argparse.Namespace) -> Iterator[Iterable[IssueRow]]:
+    """By source: closed issues whose edits are in the history of clones."""
+    if args.issues:
+        yield read_lines(args.issues, IssueRow)
+    for name in args.github:
+        settings = Settings.from_env()
+        yield asyncio.run(list_closed_issues(name, settings, benchmarks=args.benchmarks))
+
+
 def _check_options(args: argparse.Namespace) -> None:
-    if not any((args.runs, args.pulls, args.issues, args.instances)):
-        raise BadData("Specify what to collect: --runs, --pulls, --issues or --instances.")
-    if args.issues and not args.trees:
-        raise BadData("--issues needs --trees, a folder of bare clones with the edits.")
+    if not any((args.runs, args.pulls, args.github, args.issues, args.instances)):
+        raise BadData(
+            "Specify what to collect: --runs, --pulls, --github, --issues or --instances."
+        )
+    if (args.issues or args.github) and not args.trees:
+        raise BadData("--github and --issues need --trees, a folder of bare clones with the edits.")
     if args.outcomes and not args.runs:
         raise BadData("--outcomes needs --runs, the bundles of the runs to join.")
     if args.predictions and not args.instances:
@@ -356,6 +369,15 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--pulls", type=Path, metavar="FILE", help="JSON lines: merged pull requests with issues"
     )
+    parser.add_argument(
+        "--github", action="append", default=[], metavar="OWNER/NAME",
+        help="closed issues of a repository on GitHub (CAPUCHIN_GITHUB_URL), with the clone of "
+        "--trees; may be given again",
+    )  # fmt: skip
+    parser.add_argument(
+        "--benchmarks", action="store_true",
+        help="with --github: take repositories of SWE-bench, which then measures nothing",
+    )  # fmt: skip
     parser.add_argument(
         "--issues", type=Path, metavar="FILE",
         help="JSON lines: closed issues; their edits are looked up in the clones of --trees",

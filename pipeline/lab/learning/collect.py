@@ -93,6 +93,7 @@ def read_public_attempts(instances: Path, predictions: Path, labels: Path | None
 
 SHORTEST_ISSUE, MOST_LINKS, MOST_FILES = 20, 3, 5
 _CLOSES = re.compile(r"\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?):? +#(\d{1,9})\b", re.IGNORECASE)
+_MERGES = re.compile(r"Merge pull request #(\d{1,9})\b|[^\n]{1,500}\(#(\d{1,9})\)(?:\n|$)")
 _CODE = re.compile(
     r"\.(py|pyi|pyx|jsx?|mjs|tsx?|java|kt|go|rs|c|h|cc|cpp|hpp|cs|rb|php|scala|swift)",
     re.IGNORECASE,
@@ -139,6 +140,35 @@ class IssueRow(Frozen):
     number: int
     title: str
     body: str | None = None
+    pull: int | None = None
+    """The merged pull request that says that it closes the issue."""
+
+
+BENCHMARKED = frozenset(
+    {
+        "astropy/astropy",
+        "django/django",
+        "matplotlib/matplotlib",
+        "mwaskom/seaborn",
+        "pallets/flask",
+        "psf/requests",
+        "pydata/xarray",
+        "pylint-dev/pylint",
+        "pytest-dev/pytest",
+        "scikit-learn/scikit-learn",
+        "sphinx-doc/sphinx",
+        "sympy/sympy",
+    }
+)
+"""The repositories of SWE-bench, which the paper leaves out."""
+
+
+def find_closed(text: str) -> list[int]:
+    """The issues that a commit or a pull request with this text closes.
+
+    https://docs.github.com/issues/tracking-your-work-with-issues/linking-a-pull-request-to-an-issue
+    """
+    return [int(number) for number in _CLOSES.findall(text)]
 
 
 @dataclass
@@ -165,24 +195,29 @@ def read_pulls(path: Path) -> tuple[LearningData, CollectReport]:
     return LearningData(tuple(issues), ()), report
 
 
-async def read_history(path: Path, trees: Path) -> tuple[LearningData, CollectReport]:
-    """The issues in `path` that a commit of the clone's main line closes, by its message.
+async def read_history(
+    issues_closed: Iterable[IssueRow], trees: Path
+) -> tuple[LearningData, CollectReport]:
+    """The issues that a commit of the clone's main line closes, by its message or by its pull
+    request.
 
     Raises:
-        BadData: the file cannot be read, or there is no clone of one of its repositories.
+        BadData: a clone of one of the repositories is missing, or cannot be read.
     """
     wanted: dict[str, list[IssueRow]] = defaultdict(list)
-    for row in read_lines(path, IssueRow):
+    for row in issues_closed:
         wanted[row.repository].append(row)
     report, issues = CollectReport(), list[SolvedIssue]()
     for repository, rows in wanted.items():
         clone = find_clone(trees, repository) if _REPOSITORY.fullmatch(repository) else None
         if clone is None:
-            raise BadData(f"{trees} holds no clone of {repository}.")
+            raise BadData(
+                f"{trees} holds no clone of {repository}: run `git clone --bare` in it first."
+            )
         try:
-            closing = await _read_closing_commits(clone)
+            closing, merging = await _read_closing_commits(clone)
             for row in rows:
-                commit = closing.get(row.number)
+                commit = closing.get(row.number) or merging.get(row.pull or 0)
                 if commit is None:
                     report.left_out["no commit says that it closes the issue"] += 1
                     continue
@@ -193,19 +228,26 @@ async def read_history(path: Path, trees: Path) -> tuple[LearningData, CollectRe
     return LearningData(tuple(issues), ()), report
 
 
-async def _read_closing_commits(clone: Path) -> dict[int, tuple[str, str, str]]:
-    """By issue: the commit of the main line that closes it, its first parent, and its date."""
+_Commit = tuple[str, str, str]
+"""A commit of the main line, its first parent, and its date."""
+
+
+async def _read_closing_commits(clone: Path) -> tuple[dict[int, _Commit], dict[int, _Commit]]:
+    """The commits by the issues that they close, and by the pull requests that they merge."""
     log = await git(clone, "log", "--first-parent", "-z", "--format=%H %P%n%cI%n%B", "HEAD")
-    found: dict[int, tuple[str, str, str]] = {}
+    closing: dict[int, _Commit] = {}
+    merging: dict[int, _Commit] = {}
     for entry in log.decode("utf-8", "replace").split("\0"):
         names, _, rest = entry.strip("\n").partition("\n")
         date, _, message = rest.partition("\n")
         commits = names.split()
         if len(commits) < 2:
             continue
-        for number in _CLOSES.findall(message):
-            found.setdefault(int(number), (commits[0], commits[1], date))
-    return found
+        for number in find_closed(message):
+            closing.setdefault(number, (commits[0], commits[1], date))
+        if pull := _MERGES.match(message):
+            merging.setdefault(int(pull[1] or pull[2]), (commits[0], commits[1], date))
+    return closing, merging
 
 
 async def _read_commit(

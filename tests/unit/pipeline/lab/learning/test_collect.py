@@ -9,7 +9,13 @@ import pytest
 
 from bot.cli import main
 from pipeline.codebase.unified_diff import parse_diff
-from pipeline.lab.learning.collect import explain_exclusion, identify_licence, read_history
+from pipeline.lab.dataset import read_lines
+from pipeline.lab.learning.collect import (
+    IssueRow,
+    explain_exclusion,
+    identify_licence,
+    read_history,
+)
 from pipeline.lab.learning.records import read_data
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import add_commit, make_repository
@@ -57,7 +63,7 @@ async def test_a_history_gives_edit_base_tests_and_licence(tmp_path: Path) -> No
     ]
     issues = tmp_path / "issues.jsonl"
     issues.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data, report = await read_history(issues, tmp_path / "trees")
+    data, report = await read_history(read_lines(issues, IssueRow), tmp_path / "trees")
     (one,) = data.issues
     assert (one.id, one.base_commit, one.licence) == ("acme__shop-12", base, "Apache-2.0")
     assert [file.path for file in parse_diff(one.reference)] == ["shop/a.py"]

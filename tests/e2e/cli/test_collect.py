@@ -1,0 +1,77 @@
+"""`capuchin learn collect --github`: from a repository's closed issues to solved ones."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bot.cli import main
+from capuchin_demo.hub import pull_actions
+from capuchin_demo.hub.hub import LocalHub
+from pipeline.codebase.unified_diff import parse_diff
+from pipeline.lab.learning.records import read_data
+from tests.e2e import shop
+
+RIGHT = shop.FILES["shop/till.py"].replace("a - b", "a + b")
+
+
+async def collect(folder: Path, *more: str) -> int:
+    words = ["learn", "collect", str(folder / "data"), *more, "--trees", str(folder / "trees")]
+    return await asyncio.to_thread(main, words)
+
+
+@pytest.mark.parametrize("squash", [False, True])
+async def test_what_a_merged_pull_request_says_it_closes_is_collected(
+    hub: LocalHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    squash: bool,
+) -> None:
+    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
+    alice = hub.add_user("alice")
+    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
+    repo = hub.add_repo("acme/shop", shop.FILES)
+    repo.grant("alice", "write")
+    issue = await hub.open_issue(repo, shop.TITLE, shop.BODY, author="alice")
+    other = await hub.open_issue(repo, "Is it free?", "I wonder whether it is.", author="alice")
+    await hub.close_issue(other, "alice")
+    await hub.commit(repo, "fix", {"shop/till.py": RIGHT}, "Add", "alice")
+    new = pull_actions.NewPull("Add the prices", f"Fixes #{issue.number}.", "fix", "main")
+    pull = await pull_actions.open_pull(hub, repo, new, alice)
+    await hub.merge(pull, "alice", squash=squash)
+
+    assert await collect(tmp_path, "--github", "acme/shop") == 2
+    assert "git clone --bare" in capsys.readouterr().err
+    (tmp_path / "trees").mkdir()
+    (tmp_path / "trees/acme__shop.git").symlink_to(repo.git.path)
+    for _ in range(2):
+        assert await collect(tmp_path, "--github", "acme/shop") == 0
+    assert "1 left out: no commit" in capsys.readouterr().out
+    (solved,) = read_data(tmp_path / "data").issues
+    assert solved.id == f"acme__shop-{issue.number}"
+    assert (solved.title, solved.body) == (shop.TITLE, shop.BODY)
+    assert [file.path for file in parse_diff(solved.reference)] == ["shop/till.py"]
+
+
+async def test_a_benchmarks_repository_is_taken_only_on_request(
+    hub: LocalHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
+    hub.add_user("alice")
+    hub.add_repo("django/django", shop.FILES)
+    assert await collect(tmp_path, "--github", "django/django") == 2
+    assert "--benchmarks" in capsys.readouterr().err
+    taken = ("--github", "django/django", "--benchmarks")
+    assert await collect(tmp_path, *taken) == 2
+    assert "CAPUCHIN_GITHUB_TOKEN" in capsys.readouterr().err
+    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
+    (tmp_path / "trees").mkdir()
+    assert await collect(tmp_path, *taken) == 0
+    assert await collect(tmp_path, "--github", "acme/none") == 2
+    assert "acme/none" in capsys.readouterr().err
