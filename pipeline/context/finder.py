@@ -172,6 +172,8 @@ class ContextFinder:
             for v in verdicts
         ]
         short = clip_issue(issue, self._solver.profile.window // _ISSUE_SHARE)
+        # Where every file fits, the order decides little.
+        differ = not self._solver.profile.sampling and sum(tokens[path] for path in paths) > budget
         states = await gather_all(
             self._run_ranking(
                 RankingMachine(
@@ -186,9 +188,7 @@ class ContextFinder:
                 ),
                 number,
             )
-            for number in range(
-                self._options.rankings or (1 if self._solver.profile.sampling else 3)
-            )
+            for number in range(self._options.rankings or (3 if differ else 1))
         )
         orders = [state.order for state in states]
         merged = [

@@ -157,7 +157,7 @@ class Options(SharedOptions):
     # The paper merges three; greedy requests are identical, and so are their answers.
     rankings: int | None = Field(default=None, ge=1, le=9)
     """How many rankings of the relevant files are requested and merged; None: one, or three where
-    the model takes no temperature, so that its answers differ."""
+    the model takes no temperature, so that its answers differ, and not all files fit."""
     context_cap: int = Field(default=128_000, ge=1_000)
     """Hard limit in tokens for the files shown; the model may exceed `context_tokens` up to it."""
     all_revisions: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from tests.support.data.solver_shop import (
     APPROVE,
     BREAKING_EDIT,
     COMMON,
+    FILES,
     GOOD_EDIT,
     ISSUE,
     PASSING_SCRIPT,
     Shop,
+    open_shop,
     sample,
 )
 from tests.support.fakes import ScriptedModel
@@ -90,10 +93,15 @@ async def test_without_a_gate_the_selected_edit_is_proposed_all_the_same(
     assert "shop/till.py" in result.candidate.patch.diff
 
 
-@pytest.mark.parametrize(("sampling", "rankings"), [(True, 1), (False, 3)])
+@pytest.mark.parametrize(
+    ("sampling", "fits", "rankings"), [(True, False, 1), (False, True, 1), (False, False, 3)]
+)
 async def test_answers_that_differ_are_asked_three_times_for_a_ranking(
-    shop: Shop, sampling: bool, rankings: int
+    shop: Shop, tmp_path: Path, sampling: bool, fits: bool, rankings: int
 ) -> None:
+    if not fits:
+        large = "def total_of_all():\n    return 0\n\n\n" * 300
+        shop = await open_shop(tmp_path / "large", {**FILES, "shop/large.py": large})
     kind = "openai" if sampling else "anthropic"
-    asked = await received(shop, kind, EDITS, rankings=None)
+    asked = await received(shop, kind, EDITS, rankings=None, context_tokens=1000)
     assert sum(call.startswith("ranking/") for call in asked) == rankings
