@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from pydantic import Field
@@ -15,7 +14,6 @@ from pipeline.replies import Malformed, NothingToFix, Tag, only_tag_or_approval,
 from pipeline.resources import Resources, drive_on_budget
 from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
-from sandbox.frozen import replace
 from sandbox.program import Execution
 
 _OWN_FAULT = re.compile(r"^(?:Name|Syntax|ModuleNotFound|Import)Error: ", re.MULTILINE)
@@ -122,27 +120,14 @@ class TestingMachine(Machine[TestingState]):
         return self._render("testing/review", run=run)
 
 
-async def write_script(
-    issue: Issue, resources: Resources, *, sample: int, insist: bool = False
-) -> TestingState:
+async def write_script(issue: Issue, resources: Resources, *, sample: int) -> TestingState:
     """Have the model of `resources` write the script of one sample, or load it.
-
-    With `insist`, a model that saw nothing to fix is asked for a script all the same.
 
     Raises:
         ModelError, SandboxError: call again to resume.
     """
-    key = f"testing/{sample}"
-    if insist:
-        options = replace(resources.options, triage=False)
-        resources = dataclasses.replace(resources, options=options)
-        said = await resources.store.load(key, TestingState)
-        if said and said.nothing:
-            said.nothing, said.why, said.phase = None, "", Phase.ASKING
-            said.pending = render("testing/insist")
-            await resources.store.save(key, said)
     machine = TestingMachine(resources, issue, sample=sample)
-    state = await drive_on_budget(machine, TestingState, resources.store, key)
+    state = await drive_on_budget(machine, TestingState, resources.store, f"testing/{sample}")
     if state.phase is not Phase.OUT_OF_BUDGET:
         resources.report(Written("script", sample, is_done=True))
     return state

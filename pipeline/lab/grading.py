@@ -15,6 +15,7 @@ from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.data.options import Options
 from pipeline.lab.dataset import Dataset, LocatedInstance, TestNames, read_outcomes
 from pipeline.languages.registry import is_runnable, is_source
+from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -143,6 +144,30 @@ class Grader:
         self._options = options
         self._tests = {p for file in parse_diff(instance.test_patch) for p in (file.old, file.new)}
 
+    async def find_tests(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The tests that fail without the reference edit and pass with it, and those that pass with
+        both; two runs with the edit must agree. Raises as `Sandbox.run`."""
+        one = self._instance
+        try:
+            for command in await find_commands(self._codebase, self._options.test_command):
+                wanted = RequestedTests(files=command.covers(self._files()))
+                if not wanted.files:
+                    continue
+                runner = self._runner(command)
+                both = one.patch + one.test_patch
+                passed = set((await runner.run(both, wanted)).suite.passed)
+                passed &= set((await runner.run(both, wanted, 1)).suite.passed)
+                if passed:
+                    before = set((await runner.run(one.test_patch, wanted)).suite.passed)
+                    return tuple(sorted(passed - before)), tuple(sorted(passed & before))
+        except PatchRejected:
+            pass
+        return (), ()
+
+    def _runner(self, command: TestCommand) -> TestRunner:
+        # The limit is of processor time.
+        return TestRunner(command, sandbox=self._sandbox, store=self._store, seconds=900.0)
+
     async def grade(self, diff: str) -> InstanceGrade:
         """The verdict over `diff`. One that does not resolve the instance counts against the edit
         only where the reference edit resolves it here.
@@ -181,12 +206,7 @@ class Grader:
             files = command.covers(self._files())
             if not files:
                 continue
-            runner = TestRunner(
-                command,
-                sandbox=self._sandbox,
-                store=self._store,
-                seconds=900.0,  # of processor time
-            )
+            runner = self._runner(command)
             run = await runner.run(self._instance.test_patch, RequestedTests(files=files))
             if run.suite.passed or run.suite.failed:
                 return runner, run

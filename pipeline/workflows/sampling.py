@@ -37,6 +37,7 @@ from pipeline.resources import Resources, drive_on_budget
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import Phase, State
 from pipeline.workflows.habits import read_habits
+from prompts.templates import render
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
 
@@ -263,11 +264,19 @@ class Sampler:
     async def write_test(self, issue: Issue, number: int, *, insist: bool = False) -> TestingState:
         """Write the test of sample `number`, or load it: `sample` uses the same.
 
-        `insist`: see `write_script`.
+        With `insist`, a model that saw nothing to fix is asked for a script all the same.
         """
         model = self._find_model(self._generators[number])
         resources = dataclasses.replace(self._resources, model=model)
-        return await write_script(issue, resources, sample=number, insist=insist)
+        if insist:
+            options = replace(resources.options, triage=False)
+            resources = dataclasses.replace(resources, options=options)
+            said = await self._store.load(f"testing/{number}", TestingState)
+            if said and said.nothing:
+                said.nothing, said.why, said.phase = None, "", Phase.ASKING
+                said.pending = render("testing/insist")
+                await self._store.save(f"testing/{number}", said)
+        return await write_script(issue, resources, sample=number)
 
     async def _write_edit(self, issue: Issue, sample: Sample, direction: Direction) -> Sample:
         seed = sample.test.best()

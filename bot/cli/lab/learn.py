@@ -50,9 +50,11 @@ from pipeline.lab.learning.filtering import (
     PROCESS,
     execute_checks,
     filter_data,
+    find_oracle,
     read_filtered,
     render_filter_report,
     write_filtered,
+    write_instances,
 )
 from pipeline.lab.learning.interpreter import (
     CONFIG,
@@ -203,6 +205,7 @@ def run_filter(args: argparse.Namespace) -> None:
             f"Nothing was written: training and test share {pluralize(report.leaks, 'thing')}."
         )
     write_filtered(args.out, found, report)
+    write_instances(args.out / "instances.jsonl", data.issues)
     text = render_filter_report(report)
     (args.out / "report.md").write_text(text, encoding="utf-8")
     sys.stdout.write(printable(text))
@@ -217,16 +220,19 @@ async def _execute_all(
     for attempt in data.attempts:
         if attempt.issue in known and (attempt.script or attempt.resolved is None):
             by_issue[attempt.issue].append(attempt)
+    for one in data.issues:
+        if one.base_commit and one.tests and not one.fail_to_pass:
+            by_issue.setdefault(one.id, [])
     store = DirStore(out / "executions")
     async with open_runner(settings) as runner:
 
-        async def execute(name: str) -> list[Attempt]:
+        async def execute(name: str) -> LearningData:
             found = await _execute_issue(known[name], by_issue[name], trees, store, runner)
             await runner.engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
             return found
 
         found = await gather_bounded(settings.sandbox_parallel, map(execute, by_issue))
-    return data.merge(LearningData((), tuple(one for some in found for one in some)))
+    return functools.reduce(LearningData.merge, found, data)
 
 
 async def _execute_issue(
@@ -235,12 +241,13 @@ async def _execute_issue(
     trees: Path,
     store: DirStore,
     runner: PipelineRunner,
-) -> list[Attempt]:
+) -> LearningData:
+    unchecked = LearningData((), tuple(attempts))
     try:
         codebase = await open_base(trees, issue.repository, issue.base_commit)
     except CannotMeasure as error:
         print_progress(f"{issue.id}: cannot tell. {error}")
-        return attempts
+        return unchecked
     options = Options()
     job = Job(
         run_id=RunId(f"learn-{issue.id}"),
@@ -254,6 +261,14 @@ async def _execute_issue(
         async with runner.open_environment(
             job, own, functools.partial(print_event, of=issue.id)
         ) as environment:
+            saved = ScopedStore(own, environment.image)
+            issue = await find_oracle(
+                issue,
+                codebase=codebase,
+                sandbox=environment.sandbox,
+                store=saved,
+                options=options,
+            )
             checked: list[Attempt] = []
             for attempt in attempts:
                 found = await execute_checks(
@@ -261,16 +276,16 @@ async def _execute_issue(
                     attempt,
                     codebase=codebase,
                     sandbox=environment.sandbox,
-                    store=ScopedStore(own, environment.image),
+                    store=saved,
                     options=options,
                 )
                 checked.append(found)
                 of = pluralize(len(attempts), "attempt")
                 print_progress(f"{issue.id}: {len(checked)} of {of} checked.")
-            return checked
+            return LearningData((issue,), tuple(checked))
     except EnvironmentFailed as error:
         print_progress(f"{issue.id}: cannot tell. No environment: {error}")
-        return attempts
+        return unchecked
 
 
 _FILES: Final[dict[TrainedKind, str]] = {"policy": POLICY, "prm": PROCESS, "orm": OUTCOME}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from pipeline.lab.learning.records import (
     SolvedIssue,
     Stage,
     check_manifest,
+    write_lines,
     write_manifest,
     write_rows,
 )
@@ -150,6 +151,13 @@ class ExecutedChecks(Frozen):
     """None: the benchmark's tests did not tell."""
 
 
+class Oracle(Frozen):
+    """The developers' tests, by what their edit does to them."""
+
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+
+
 async def execute_checks(
     issue: SolvedIssue,
     attempt: Attempt,
@@ -175,6 +183,27 @@ async def execute_checks(
     )
     known = {name: value for name, value in found.model_dump().items() if value is not None}
     return replace(attempt, **known)
+
+
+async def find_oracle(
+    issue: SolvedIssue, *, codebase: Codebase, sandbox: Sandbox, store: Store, options: Options
+) -> SolvedIssue:
+    """`issue` with the developers' own tests as its oracle: which of them their edit mends, and
+    which pass without it too. They are run where nobody has said so.
+
+    Raises as `Sandbox.run`.
+    """
+    if issue.fail_to_pass or not issue.tests:
+        return issue
+    key = f"oracle/{digest(issue.model_dump_json())[:24]}"
+
+    async def find() -> Oracle:
+        grader = Grader(_to_instance(issue), codebase, sandbox, store, options)
+        mended, kept = await grader.find_tests()
+        return Oracle(fail_to_pass=mended, pass_to_pass=kept)
+
+    found = await load_or_run(store, key, Oracle, find)
+    return replace(issue, fail_to_pass=found.fail_to_pass, pass_to_pass=found.pass_to_pass)
 
 
 async def _execute(
@@ -209,6 +238,12 @@ async def _execute(
         grade = await grader.grade(attempt.diff)
         found = replace(found, resolved=None if grade.cannot_tell else grade.resolved)
     return found
+
+
+def write_instances(path: Path, issues: Iterable[SolvedIssue]) -> None:
+    """Write the issues with decisive tests as instances of a benchmark. Raises OSError."""
+    decided = (_to_instance(issue) for issue in issues if issue.fail_to_pass)
+    write_lines(path, (one.model_dump(mode="json", by_alias=True) for one in decided))
 
 
 def _to_instance(issue: SolvedIssue) -> GradedInstance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -174,9 +174,12 @@ def check_manifest(folder: Path, kind: str) -> None:
 
 def write_rows(path: Path, rows: Iterable[Frozen]) -> None:
     """Write rows as JSON lines atomically. Raises OSError."""
+    write_lines(path, (row.model_dump(mode="json") for row in rows))
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """As `write_rows`, of plain JSON."""
     scratch = path.with_name(f".{path.name}.tmp")
     with scratch.open("w", encoding="utf-8") as file:
-        file.writelines(
-            json.dumps(row.model_dump(mode="json"), ensure_ascii=True) + "\n" for row in rows
-        )
+        file.writelines(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
     scratch.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from capuchin_demo.hub.hub import LocalHub
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.lab.learning.records import read_data
 from tests.e2e import shop
+from tests.support.certificates import host_certificates
+from tests.support.data.repositories import add_commit, make_repository
 
 RIGHT = shop.FILES["shop/till.py"].replace("a - b", "a + b")
 
@@ -75,3 +78,30 @@ async def test_a_benchmarks_repository_is_taken_only_on_request(
     assert await collect(tmp_path, *taken) == 0
     assert await collect(tmp_path, "--github", "acme/none") == 2
     assert "acme/none" in capsys.readouterr().err
+
+
+async def test_the_developers_own_tests_make_a_benchmark_of_what_was_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CAPUCHIN_SOLVER_MODEL", "openai:none@http://127.0.0.1:9/v1")
+    if certificates := host_certificates():
+        monkeypatch.setenv("CAPUCHIN_BUILD_CA_BUNDLE", certificates)
+    clone = tmp_path / "trees/acme__shop.git"
+    await make_repository(clone, shop.FILES)
+    total = "from shop.till import total\n\n    assert total(1, 2) == 3\n"
+    tests = f"{shop.FILES['tests/test_till.py']}\n\ndef test_total():\n    {total}"
+    await add_commit(clone, {"shop/till.py": RIGHT, "tests/test_till.py": tests}, "Fixes #1")
+    row = {"repository": "acme/shop", "number": 1, "title": shop.TITLE, "body": shop.BODY}
+    issues, rows = tmp_path / "issues.jsonl", tmp_path / "rows"
+    issues.write_text(json.dumps(row) + "\n")
+    assert await collect(tmp_path, "--issues", str(issues)) == 0
+    words = ["learn", "filter", str(tmp_path / "data"), "--out", str(rows)]
+    trees = ["--trees", str(tmp_path / "trees")]
+    assert await asyncio.to_thread(main, [*words, *trees]) == 0
+    (made,) = map(json.loads, (rows / "instances.jsonl").read_text().splitlines())
+    assert made["FAIL_TO_PASS"] == ["tests/test_till.py::test_total"]
+    assert made["PASS_TO_PASS"] == ["tests/test_till.py::test_count"]
+    capsys.readouterr()
+    grade = ["evaluate", str(rows / "instances.jsonl"), *trees, "--grade", "gold", "--json"]
+    assert await asyncio.to_thread(main, grade) == 0
+    assert json.loads(capsys.readouterr().out)["score"] == 100
