@@ -69,6 +69,7 @@ class PythonRunner(FileRunner):
         return (*self.argv, *select_tests(self.kind, names), label) if label else None
 
     def has_passing_test(self, output: str) -> bool:
+        output = strip_ansi(output)  # a repository's settings may ask for colours
         if self.style == "pytest":
             return bool(_PASSED.search(output))
         counts, skipped = _RAN.findall(output), _SKIPPED.findall(output)
@@ -84,7 +85,7 @@ class PythonRunner(FileRunner):
         return run.exit_code in (1, 2)
 
     def is_not_collected(self, run: Execution) -> bool:
-        return run.exit_code == 2 or bool(_NOT_COLLECTED.search(run.output))
+        return run.exit_code == 2 or bool(_NOT_COLLECTED.search(strip_ansi(run.output)))
 
 
 def select_tests(kind: RunnerKind, names: Sequence[str]) -> tuple[str, ...]:

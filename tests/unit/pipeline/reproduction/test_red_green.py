@@ -99,3 +99,9 @@ MANY = "9" * 5_000
 )
 def test_a_test_that_passed_is_counted_without_those_skipped(output: str, passed: bool) -> None:
     assert UNITTEST_RUNNER.has_passing_test(output) is passed
+
+
+def test_colours_do_not_hide_what_ran() -> None:
+    runner = PythonRunner(kind="pytest", argv=PYTEST)
+    assert runner.has_passing_test("\x1b[32m\x1b[1m2 passed\x1b[0m in 0.08s")
+    assert not runner.has_passing_test("\x1b[33m1 skipped\x1b[0m")
