@@ -11,7 +11,6 @@ import json
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import PurePosixPath
@@ -62,11 +61,11 @@ class Described(Language):
         return any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
-        way = self._find_way(manifests)
-        if not way.name:
-            return ()
-        recipe = replace(plain, system_packages=way.packages)
-        return (Attempt("today", f"What {way.name} installs and builds.", recipe),)
+        name = self._find_way(manifests).name
+        return (Attempt("today", f"What {name} installs and builds.", plain),) if name else ()
+
+    def system_packages(self, manifests: Manifests) -> Sequence[str]:
+        return self._find_way(manifests).packages
 
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool

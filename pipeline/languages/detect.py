@@ -95,6 +95,9 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
         identity.version_source,
         identity.name,
         manifests.inputs,
+        system_packages=()
+        if dockerfile
+        else tuple(package for one in languages for package in one.system_packages(manifests)),
         dockerfile=_read_dockerfile(dockerfile, manifests) if dockerfile else None,
     )
 

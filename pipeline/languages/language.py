@@ -214,6 +214,10 @@ class Language:
         it."""
         return (), ()
 
+    def system_packages(self, manifests: Manifests) -> Sequence[str]:
+        """Debian packages that bring the toolchain; of `a|b` the first that is known."""
+        return ()
+
     def build_lines(self, manifests: Manifests) -> Sequence[str]:
         """Shell lines that build the tree once its maintainers' own lines have set it up."""
         return ()

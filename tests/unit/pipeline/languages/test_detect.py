@@ -105,6 +105,16 @@ def test_setup_lines_replace_what_would_be_found(tmp_path: Path) -> None:
     assert detect_recipe(tree, setup=["make install", " "]).steps == ("make install",)
 
 
+def test_setup_lines_find_the_toolchain_of_the_language_and_may_replace_its_build(
+    tmp_path: Path,
+) -> None:
+    tree = make_tree(tmp_path, {"Cargo.toml": "", "src/lib.rs": ""})
+    found = detect_recipe(tree, setup=["cargo fetch"], build=["cargo build"], env={"A": "b c"})
+    assert "build-essential" in found.system_packages
+    assert found.tools
+    assert found.steps == ("cargo fetch", "export A='b c'; cargo build")
+
+
 def test_the_dependencies_change_with_the_files_that_name_them_only(tmp_path: Path) -> None:
     digests = [
         detect_recipe(make_tree(tmp_path, files)).digest
