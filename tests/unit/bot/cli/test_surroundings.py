@@ -59,6 +59,7 @@ HOSTS: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     "a Redis that is none": ({"CAPUCHIN_REDIS_URL": "http://x"}, {"Redis"}, {"workers"}),
     "no name for Redis": ({"CAPUCHIN_REDIS_URL": "redis://x.invalid"}, {"Redis"}, {"workers"}),
     "no model": ({"CAPUCHIN_SOLVER_MODEL": "gpt"}, {"model"}, set()),
+    "a proxy without a name": ({"HTTP_PROXY": "http://p.invalid:1"}, {"model"}, set()),
     "no git": ({"PATH": "/nonexistent"}, {"git"}, set()),
 }
 
