@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase, read_log
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.unified_diff import FileDiff, list_paths, parse_diff
+from pipeline.codebase.unified_diff import FileDiff, list_paths, parse_diff, remove_files
 from pipeline.data.progress import SuiteRan
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import read_patched
@@ -372,13 +372,20 @@ class NearbyTests:
 
     async def _find_groups(self, diff: str, runner: TestRunner) -> list[tuple[str, ...]]:
         """The near files: first those that the edit changes or that are named after what it
-        changes, then the others. A runner that sorts its files would run them in another order."""
-        files = await self._files.find(diff, lambda paths: self._keep(runner, paths))
-        changed = list_paths(diff)
-        nearest = [path for path in files if path in changed or is_beside(path, changed)]
-        nearest = nearest[:MOST_NEAREST]
-        rest = tuple(path for path in files if path not in nearest)
-        return [group for group in (tuple(nearest), rest) if group]
+        changes, then the others. A runner that sorts its files would run them in another order.
+
+        The others depend on the code that is changed alone: edits of the same place that bring
+        other tests share their run without an edit."""
+        own = [path for path in list_paths(diff) if is_test(path)]
+        code = remove_files(diff, frozenset(own))
+        files = await self._files.find(code or diff, lambda paths: self._keep(runner, paths))
+        gone = {file.old for file in parse_diff(diff) if file.old != file.new}
+        files = [path for path in files if path not in gone]
+        mine = [path for path in own if path in self._files.sizes and path not in gone]
+        beside = [path for path in files if is_beside(path, list_paths(code or diff))]
+        nearest = tuple(dict.fromkeys([*self._keep(runner, mine), *beside]))[:MOST_NEAREST]
+        rest = tuple(path for path in files if path not in beside[:MOST_NEAREST])
+        return [group for group in (nearest, rest) if group]
 
     async def find_files(self, diff: str, runner: TestRunner) -> tuple[str, ...]:
         """Find the near files that `runner` can run separately and start, nearest first."""

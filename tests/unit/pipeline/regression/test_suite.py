@@ -23,6 +23,7 @@ from pipeline.regression.suite import RegressionSuite, describe_count
 from pipeline.store import DirStore, SharingStore
 from sandbox.frozen import replace
 from sandbox.program import Execution
+from tests.support.data.diffs import diff_of
 from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
 
@@ -792,6 +793,21 @@ async def test_what_is_named_after_a_changed_module_runs_first_and_by_itself(
     assert report.chosen == "those in the 2 test files nearest to the edit"
     assert (await near.compare(BREAKING)) is not None
     assert files_asked(shop, edited=True)[-1] != ("tests/test_a.py",)  # the first broke
+
+
+async def test_edits_of_the_same_code_with_other_tests_share_the_run_without_an_edit(
+    tmp_path: Path,
+) -> None:
+    tests = {f"tests/test_{name}.py": USES for name in ("a", "b")}
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT, **tests})
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    brought = [diff_of(USES, f"{USES}\n\ndef test_more():\n    pass\n", path) for path in (*tests,)]
+    assert await near.compare(HARMLESS)
+    assert await near.compare(HARMLESS + brought[0])
+    assert await near.compare(HARMLESS + brought[1])
+    asked = files_asked(shop, edited=False)
+    assert asked.count(("tests/test_a.py", "tests/test_b.py")) == 1
+    assert not {("tests/test_a.py",), ("tests/test_b.py",)} & {*asked}
 
 
 async def test_a_file_whose_tests_are_all_skipped_gives_up_its_place(tmp_path: Path) -> None:
