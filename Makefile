@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-all durations count check lint fix bench prepare packages test-vllm test-learn test-github test-kubernetes sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-all durations count check lint docs fix bench prepare packages test-vllm test-learn test-github test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -49,6 +49,14 @@ supply: packages ## SBOM, known vulnerabilities, secrets; shell scripts, Dockerf
 
 release: prepare ## build and sign a release into build/release (SIGNING_KEY=key IMAGE=no)
 	@SIGNING_KEY="$(SIGNING_KEY)" IMAGE="$(IMAGE)" sh deploy/release.sh
+
+docs: build/docs/ready ## the documentation as a site, in build/site; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build --strict --quiet
+
+build/docs/ready: deploy/docs.lock
+	python3 -m venv build/docs
+	build/docs/bin/pip install --quiet --no-deps -r deploy/docs.lock
+	touch $@
 
 fix: packages ## format, and mend what ruff can mend
 	$(BIN)/ruff format .

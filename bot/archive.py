@@ -145,7 +145,7 @@ async def build_bundle(storage: Storage, run: Run) -> bytes | None:
         "repository": run.repo.full_name,
         "issue": run.issue,
         "base_commit": run.base_commit,
-        "outcome": run.status.value,
+        "outcome": run.status.words,
     }
 
     def pack() -> bytes:

@@ -26,6 +26,7 @@ from bot.runner.models import solver_sees
 from bot.runner.runner import PipelineRunner
 from bot.runs.context import IssueRun
 from bot.runs.finish import MOVED_SECONDS, RunFinisher
+from bot.runs.further_samples import take_over_samples
 from bot.runs.steps import (
     begin_run,
     judge_pulls,
@@ -81,6 +82,7 @@ class SolveIssue(RunFinisher):
             return await use_candidate(ctx)
         if unpublished is not None:
             return await give_answer(ctx, *unpublished)
+        await take_over_samples(ctx)
         issue = await load_issue(
             repo, lease, admission,
             github_url=self.settings.github_url, sees=solver_sees(self.settings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
@@ -67,9 +67,16 @@ class Budget:
     """The ceiling of one run, and a budget that it shares with other runs, if there is one."""
 
     def __init__(
-        self, ceiling: float, *, spent: float = 0.0, shared: SharedBudget | None = None
+        self,
+        ceiling: float,
+        *,
+        spent: float = 0.0,
+        shared: SharedBudget | None = None,
+        find_raised: Callable[[], Awaitable[float]] | None = None,
     ) -> None:
+        """`find_raised`: asked for the ceiling before a call is refused; people may raise it."""
         self.ceiling = ceiling
+        self._find_raised = find_raised
         self.spent = spent
         self._reserved = 0.0
         self._shared_budget = shared
@@ -111,6 +118,10 @@ class Budget:
             while True:
                 left = self.ceiling - self.spent
                 if left <= 0 or left < bounds.least:
+                    raised = await self._find_raised() if self._find_raised else 0.0
+                    if raised > self.ceiling:
+                        self.ceiling = raised
+                        continue
                     raise BudgetSpent(self.spent, self.ceiling)
                 free = left - self._reserved
                 if free > 0 and free >= bounds.least:

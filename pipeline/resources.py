@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline import reasons
@@ -36,6 +36,9 @@ class Workspace:
     options: Options
     clock: RunClock = UNLIMITED
     on_progress: OnProgress | None = None
+    listen: Callable[[], Awaitable[Sequence[str]]] | None = None
+    """What trusted people have said on the issue since the run read it; untrusted. None: nobody
+    can say anything."""
 
     async def run_script(
         self, script: str, diff: str = "", *, env: Mapping[str, str] = NO_ENV

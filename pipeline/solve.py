@@ -22,6 +22,7 @@ from pipeline.resources import Workspace
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.judge import Judge
 from pipeline.workflows.abstain import abstain_below, find_nothing_to_fix, find_unsolvable
+from pipeline.workflows.heard import hear
 from pipeline.workflows.other_edits import try_others
 from pipeline.workflows.outcome import (
     EFFECTIVE_KEY,
@@ -115,6 +116,7 @@ class Solver:
     ) -> Selection | NoFix:
         r = self._resources
         await r.begin("choice", f"Running every script on every edit ({len(candidates)}).")
+        issue = await hear(issue, "choice", r)
         judge = Judge(r, model=r.model, reward=self._models.orm)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.strategy in read_presets() and not r.model.profile.sampling:
@@ -134,7 +136,7 @@ class Solver:
             result = await ReproductionStep(r).run(issue, context, again)
         if isinstance(result, NoFix):
             return result
-        return await try_others(add_findings(result, again), r)
+        return await try_others(add_findings(result, again), again, r)
 
     async def _report_scan(self, done: int, total: int) -> None:
         await self._resources.clock.save(self._resources.store)

@@ -128,8 +128,8 @@ def build_issue(
         if comment.author.lower() == own_login.lower():
             continue
         rendered += len(comment.body or "")
-        if text := visible_text(comment.body or ""):
-            lines.insert(0, f"{comment.author}: {_truncate(text, 10_000)}")
+        if text := quote_comment(comment):
+            lines.insert(0, text)
         if len(lines) == MAX_COMMENTS or sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
             break
         if rendered > 10 * MAX_DISCUSSION_CHARACTERS:  # much of which nothing is seen
@@ -143,6 +143,12 @@ def build_issue(
         body=_truncate(visible_text(issue.body or ""), 60_000),
         discussion=tuple(lines),
     )
+
+
+def quote_comment(comment: CommentFacts) -> str:
+    """The comment as the model reads it; empty where nothing of it is seen."""
+    text = visible_text(comment.body or "")
+    return f"{comment.author}: {_truncate(text, 10_000)}" if text else ""
 
 
 def _truncate(text: str, limit: int) -> str:

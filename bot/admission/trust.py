@@ -14,6 +14,7 @@ from bot.data.github_facts import CommentFacts, IssueFacts
 from bot.data.run import IssueVersion, Login, SkippedComments, is_app
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
+from bot.webhooks.command_text import parse_command
 from sandbox.frozen import replace
 
 ROLES = {
@@ -75,6 +76,18 @@ class CommentFilter:
             else:
                 strangers += 1
         return kept, SkippedComments(untrusted=strangers, late=late)
+
+    async def hears(
+        self, comment: CommentFacts, since: datetime | None, names: Iterable[str]
+    ) -> bool:
+        """Whether a trusted person has written `comment` since then, to whom it may concern: it is
+        no command to one of `names`."""
+        made = comment.created_at
+        is_new = made is not None and since is not None and made >= since.replace(microsecond=0)
+        if not is_new or self._repo.issues.is_own(comment.author):
+            return False
+        is_command = parse_command(comment.body or "", *names) is not None
+        return not is_command and await self._is_trusted(comment.author)
 
     async def _is_trusted(self, login: Login) -> bool:
         name = login.casefold()

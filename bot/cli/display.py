@@ -1,6 +1,6 @@
 """What a command shows while it works: plain or JSON, and the time left.
 
-`docs/guide.md` describes the events.
+`docs/fix.md` describes the events.
 """
 
 from __future__ import annotations

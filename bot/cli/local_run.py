@@ -155,7 +155,7 @@ def options_from_args(args: argparse.Namespace) -> dict[str, object]:
 async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stages: bool) -> int:
     """Await `work` with a display and return its exit code; an error is shown as a sentence.
 
-    With `args.json`, the display writes events; see `docs/guide.md`. `stages`: it lists the stages
+    With `args.json`, the display writes events; see `docs/fix.md`. `stages`: it lists the stages
     of a run that fixes an issue.
     """
     with open_display(json=args.json, stages=stages) as display:

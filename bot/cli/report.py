@@ -20,6 +20,7 @@ from bot.comments.run_details import (
 )
 from bot.comments.vote_table import render_edits
 from bot.data.job import Outcome, SolveOutcome
+from bot.data.marks import UNEDITED
 from bot.safe_text import block, code, prose
 from pipeline.data.suite_reports import CutShort, Standing, SuiteReport
 from pipeline.data.types import (
@@ -123,7 +124,7 @@ def _table_fields(
         results = tuple(run.passed for run in runs)
         return TableRow(name=name, chosen=chosen, passes=sum(results), results=results, **more)
 
-    rows = [row("unedited code", votes.base)]
+    rows = [row(UNEDITED, votes.base)]
     names = name_edits(votes, order)
     unordered = [c for c in range(len(names)) if c not in order]
     for c in (*order, *unordered):

@@ -18,6 +18,7 @@ from bot.github.repository import Repository
 from bot.github.repository_api import Reaction, Reactions
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.repo_config.model import EffectiveConfig, LayerProblem, RepoConfig
+from bot.safe_text import code
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 
@@ -42,12 +43,14 @@ class CommandContext:
         return loaded.config if isinstance(loaded, EffectiveConfig) else RepoConfig()
 
     async def reply(self, text: str) -> None:
-        """Answer in a new comment, once for each command."""
-        marker = replies.reply_marker(self.request.id)
+        """Answer in a new comment, once for each command, which it quotes."""
+        marker, command = replies.reply_marker(self.request.id), self.request.command
+        asked = " ".join(filter(None, (command.verb, *command.words)))
+        quote = f"> {code(f'/{self.settings.app_name} {asked}'.rstrip(), 120)}"
         await self.repo.issues.comment_once(
             self.request.issue,
             marker,
-            f"{text}\n\n{marker}\n",
+            f"{quote}\n\n{text}\n\n{marker}\n",
             since=self.request.at - timedelta(hours=1),  # the clocks may differ
         )
 

@@ -12,12 +12,15 @@ from bot.admission.check import refuse
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
 from bot.commands.command import CommandContext, Verb
+from bot.commands.remarks import answer_mention, answer_remark
 from bot.commands.report import show_stats
 from bot.commands.verbs import (
+    draw_more,
     explain,
     fix,
     is_stopped_since,
     judge,
+    raise_budget,
     show_config,
     show_help,
     show_status,
@@ -31,6 +34,7 @@ from bot.data.refusal import Stranger
 from bot.data.request import (
     CommandRequest,
     ConfigCheckRequest,
+    IssueRemark,
     PullUpdate,
     RunRequest,
     SetUpRequest,
@@ -71,10 +75,21 @@ VERBS: Final[Mapping[str, Verb]] = {
         words="#12 #34",
     ),
     "use": Verb(
-        "Put another of my edits into my pull request: A is the one I chose, B the next best.",
+        "Put another of my edits into my pull request: A is the one I chose.",
         use,
         words="B",
         places=CONVERSATIONS,
+    ),
+    "more": Verb(
+        "Continue a finished run: draw further samples beside those that it has.",
+        draw_more,
+        words="[4]",
+        places=CONVERSATIONS,
+    ),
+    "budget": Verb(
+        "Raise the ceiling of the run under way, in US dollars, within the repository's for a day.",
+        raise_budget,
+        words="15",
     ),
     "stop": Verb("Stop working on this now.", stop, places=CONVERSATIONS),
     "status": Verb("Show what I am doing.", show_status, places=CONVERSATIONS),
@@ -122,6 +137,9 @@ class CommandDispatcher:
             return await schedule_follow_up(item, request, queue, self.settings)
         try:
             with translate_errors():
+                if isinstance(request, IssueRemark):
+                    async with self.github.open_repository(request.repo) as repo:
+                        return await answer_remark(repo, request, queue, self.settings)
                 if isinstance(request, RunRequest):
                     return await self._start_run(item, request, queue)
                 if item.is_waiting and await is_stopped_since(request, queue.runs):
@@ -173,13 +191,14 @@ class CommandDispatcher:
         command = request.command
         verb = self.verbs.get(command.verb or "help")
         meant = nearest_verb(command.verb, self.verbs)
-        if not command.by_slash and (not command.verb or (verb is None and meant is None)):
-            return None  # a mention, not a command
+        is_talk = not command.by_slash and (not command.verb or (verb is None and meant is None))
         found = await read_config(repo)
         ctx = CommandContext(item, request, repo, queue, self.settings, found, self.verbs)
         if not ctx.config.enabled:
             return None
         if not await is_trusted(repo, request.by, ctx.config.trust):
+            if is_talk:
+                return None
             # Strangers must not use up the writes for others.
             async with self.github.open_repository(request.repo, minor=True) as minor:
                 ctx = replace(ctx, repo=minor)
@@ -190,6 +209,8 @@ class CommandDispatcher:
                 return await _reply_and_react(ctx, reply, "confused")
         with suppress(Forbidden, NotFound):  # the comment may be deleted, the issue locked
             await ctx.react("eyes")
+        if is_talk:
+            return await _reply_and_react(ctx, answer_mention(ctx), "+1")
         if verb is None:
             reply = replies.no_such_verb(self.settings.app_name, command.verb, meant)
             return await _reply_and_react(ctx, ctx.reply(reply), "confused")

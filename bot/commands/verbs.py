@@ -5,7 +5,7 @@ Every effect is find-or-create, because the command may run again.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from bot.commands.command import CommandContext, CommandHandler
 from bot.comments import candidates as candidate_texts
@@ -22,16 +22,20 @@ from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
 from bot.queue.position import load_queue
 from bot.repo_config.model import CONFIG_PATHS, LayerProblem, RepoConfig
+from bot.runs.further_samples import count_samples
 from bot.runs.publish import refusals
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
 from bot.storage.runs import Runs, latest_published
 from pipeline.data.types import NoFix, Selection
 from pipeline.environment.prepare import WorkingAttempt, load_working_setup
-from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.models.metering import CEILING_KEY, LEDGER_KEY, Ledger, RaisedCeiling
 from pipeline.selection.verdict import rank_result, to_rank
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
 from sandbox.frozen import replace
+
+MOST_SAMPLES: Final = 100
+"""Of one run; as `samples` in the settings."""
 
 
 def start_command(mode: Mode) -> CommandHandler:
@@ -142,7 +146,6 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
 
 async def use(ctx: CommandContext) -> RetryLater | None:
     """Start a run that puts an edit of an earlier run into its pull request, or opens one."""
-    request, queue = ctx.request, ctx.queue
     source, candidates = await _find_candidates(ctx)
     if source is None:
         await ctx.reply(candidate_texts.nothing_to_use())
@@ -153,7 +156,7 @@ async def use(ctx: CommandContext) -> RetryLater | None:
     if candidates.pull is not None and candidates.closed:
         await ctx.reply(candidate_texts.pull_is_closed(candidates.pull, candidates.closed))
         return None
-    name, command = ctx.settings.app_name, request.command
+    name, command = ctx.settings.app_name, ctx.request.command
     rank = None if command.letter is None else to_rank(command.letter)
     if rank is None and command.numbers:
         await ctx.reply(candidate_texts.letters_instead(name, candidates))
@@ -161,25 +164,69 @@ async def use(ctx: CommandContext) -> RetryLater | None:
     if rank is None or rank >= len(rank_result(candidates.result)):
         await ctx.reply(candidate_texts.which_candidate(name, candidates))
         return None
+    return await _build_on(ctx, source, Mode.USE, candidate=rank + 1, anyway=command.anyway)
+
+
+async def draw_more(ctx: CommandContext) -> RetryLater | None:
+    """Start a run that takes over the samples of a finished one and draws further ones."""
+    source, _ = await _find_candidates(ctx)
+    drawn, runs = 0, ctx.queue.runs
+    while source is not None:
+        drawn = await count_samples(ctx.queue.storage.checkpoints(source.id))
+        if drawn:
+            break
+        source = await runs.get_readable(source.published_run) if source.published_run else None
+    if source is None:
+        await ctx.reply(replies.no_samples(ctx.settings.app_name))
+        return None
+    wanted = (*ctx.request.command.numbers, ctx.config.options().first_wave)[0]
+    total = min(drawn + wanted, MOST_SAMPLES)
+    if total <= drawn:
+        await ctx.reply(replies.how_many_samples(ctx.settings.app_name, MOST_SAMPLES - drawn))
+        return None
+    return await _build_on(ctx, source, Mode.FIX, more=total, anyway=True)
+
+
+async def _build_on(
+    ctx: CommandContext, source: Run, mode: Mode, **fields: Any
+) -> RetryLater | None:
+    """Start a run that builds on what `source` has found."""
+    request, queue = ctx.request, ctx.queue
     result = await queue.runs.create(
         request.repo,
         source.issue,
         asked_by=request.by,
         delivery=request.id,
         join=False,
-        mode=Mode.USE,
-        candidate=rank + 1,
-        anyway=command.anyway,
+        mode=mode,
         published_run=source.id,
         base_commit=source.base_commit,
         asked_at=request.at,
+        asked_on=request.issue if request.location is CommentLocation.PULL else 0,
         confirmed=True,
+        **fields,
     )
     if result.outcome is StartOutcome.CREATED:
-        await queue.nudges.send(result.run_id, 0, Mode.USE.lane)
-        if request.location is CommentLocation.PULL:
-            await ctx.reply(candidate_texts.answer_on_issue(source.issue))
+        await queue.nudges.send(result.run_id, 0, mode.lane)
     return await wait_for_run(ctx, result.outcome)
+
+
+async def raise_budget(ctx: CommandContext) -> RetryLater | None:
+    """Raise the ceiling of the run under way, within the repository's for a day."""
+    request, settings = ctx.request, ctx.settings
+    run = await ctx.queue.runs.get_current(request.repo, request.issue)
+    wanted, name = request.command.dollars, settings.app_name
+    by_day = (ctx.config.budget.day, settings.budget_repository_day, settings.budget_day)
+    most = min(filter(None, by_day), default=None)
+    if run is None:
+        await ctx.reply(replies.nothing_to_raise(name))
+    elif wanted is None or most is None or not ctx.config.budget.run < wanted <= most:
+        await ctx.reply(replies.which_ceiling(name, ctx.config.budget.run, most))
+    else:
+        store = ctx.queue.storage.checkpoints(run.id)
+        await store.save(CEILING_KEY, RaisedCeiling(dollars=wanted))
+        await ctx.reply(replies.ceiling_raised(wanted))
+    return None
 
 
 async def list_edits(ctx: CommandContext) -> str:

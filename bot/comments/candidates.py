@@ -10,6 +10,7 @@ from bot.comments.status import render_status
 from bot.comments.unpublished import fold_selection, publish_reason
 from bot.comments.vote_table import render_vote_table
 from bot.data.job import Outcome
+from bot.data.marks import EDIT_TABLE
 from bot.data.refusal import SwapProblem
 from bot.data.run import Run
 from bot.errors import SwapRefused
@@ -32,8 +33,11 @@ class PullCandidates(NamedTuple):
     closed: Literal["", "closed", "merged"] = ""
 
 
+_ORDER: Final = "my first choice, then by the scripts passed"
+
+
 def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
-    """The 20 best edits as `use` names them; rank `place`, from 1, is in the pull request."""
+    """The first 20 edits as `use` names them; rank `place`, from 1, is in the pull request."""
     votes = get_votes(result)
     if votes is None:
         return ""
@@ -64,22 +68,16 @@ def letters_instead(name: str, candidates: PullCandidates) -> str:
 
 def candidates_reply(name: str, candidates: PullCandidates) -> str:
     """To `explain`: the edits that `use` can put into the pull request."""
-    count = len(rank_result(candidates.result))
-    if candidates.pull is None and isinstance(candidates.result, Selection):
-        return (
-            f"These are my edits, best first; I could not publish one yet. `/{name} use A` tries "
-            f"again with the first:\n\n{list_candidates(candidates.result)}"
-        )
-    if candidates.pull is None:
-        return (
-            f"These are my edits, best first; none is proven. `/{name} use A` opens an unproven "
-            f"draft with the first:\n\n{list_candidates(candidates.result)}"
-        )
-    return (
-        f"These are my edits for #{candidates.pull}, best first; for example, `/{name} use "
-        f"{to_letter(min(2, count) - 1)}` puts {to_letter(min(2, count) - 1)} into it:\n\n"
-        f"{list_candidates(candidates.result, candidates.current)}"
-    )
+    listed = list_candidates(candidates.result, candidates.current)
+    if candidates.pull is not None:
+        to, about = to_letter(min(2, len(rank_result(candidates.result))) - 1), candidates.pull
+        how = f"for example, `/{name} use {to}` puts {to} into it"
+        return f"These are my edits for #{about}, {_ORDER}; {how}:\n\n{listed}"
+    if isinstance(candidates.result, Selection):
+        how = f"I could not publish one yet. `/{name} use A` tries again with the first"
+    else:
+        how = f"none is proven. `/{name} use A` opens an unproven draft with the first"
+    return f"These are my edits, {_ORDER}; {how}:\n\n{listed}"
 
 
 def nothing_to_use() -> str:
@@ -93,11 +91,6 @@ def nothing_to_use() -> str:
 def candidates_expired(number: int | None) -> str:
     """To `use` when the run is known, but its edits have expired."""
     return f"I no longer have the other edits{f' for #{number}' if number else ''}."
-
-
-def answer_on_issue(issue: int) -> str:
-    """To `use` on the pull request: where the result will appear."""
-    return f"I will post the result on #{issue}."
 
 
 def pull_is_closed(number: int, how: Literal["closed", "merged"]) -> str:
@@ -225,7 +218,7 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
     if table.candidates or table.rejected:
         taken = None if no else judged.chosen
         shown = render_vote_table(table, taken, standings, order=judged.verdict.order)
-        parts.append(details("Edits × tests", shown))
+        parts.append(details(EDIT_TABLE, shown))
         further, order = judged.verdict.further, judged.verdict.order
         parts.append(render_further(further, table, order, 4000))
     parts += [models_note(chosen.accounts), render_cost(chosen.accounts)]

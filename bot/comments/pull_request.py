@@ -21,6 +21,7 @@ from bot.comments.evidence_details import render_failed, render_further, render_
 from bot.comments.run_details import render_context
 from bot.comments.status import omissions_note, pull_marker
 from bot.comments.vote_table import render_diffs, render_vote_table
+from bot.data.marks import EDIT_TABLE
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
 from pipeline.codebase.text import pluralize
@@ -248,7 +249,7 @@ def _votes_section(selection: Selection, characters: int) -> str:
     shown = render_vote_table(
         table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
-    folded = details("Edits × scripts", shown)
+    folded = details(EDIT_TABLE, shown)
     failed = render_failed(table, selection.candidate, characters)
     further = render_further(proof.further, table, proof.order, characters)
     diffs = render_diffs(table, proof.order, characters, proof.standings)

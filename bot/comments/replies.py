@@ -18,6 +18,7 @@ from bot.comments.status import (
     turn_words,
 )
 from bot.comments.vote_table import render_vote_table
+from bot.data.marks import EDIT_TABLE
 from bot.data.progress import Progress
 from bot.data.run import QueuePosition, Run, RunStatus
 from bot.repo_config.model import LayerProblem
@@ -64,6 +65,68 @@ def wrong_place(verb: str) -> str:
 def foreign_pull() -> str:
     """To a command on a pull request that is not ours, or no longer ours."""
     return "I did not open this pull request, or no longer follow it up, so I leave it alone."
+
+
+def answer_to_remark(progress: Progress, samples: int, name: str) -> str:
+    """To a remark during a run that draws so many `samples`."""
+    first = progress.edits_begun + 1
+    if "choice" in progress.stages:
+        return f"I heard this, but am choosing already. `/{name} more` draws samples that know it."
+    if first > samples:
+        return "Heard: no further sample begins, but the choice will know."
+    which = f"samples {first} to {samples}" if first < samples else f"sample {first}"
+    return f"Heard: {which} and the choice will know."
+
+
+def answer_to_mention(name: str) -> str:
+    """To talk that begins with our name and is no command."""
+    return (
+        f"I am here, but understand only commands: `/{name} fix` starts me on an issue, and "
+        f"`/{name} help` lists the others."
+    )
+
+
+def no_samples(name: str) -> str:
+    """To `more` without a finished run whose samples are kept."""
+    return (
+        "I have no samples to continue from: I keep them for seven days. "
+        f"`/{name} retry` starts from the beginning."
+    )
+
+
+def how_many_samples(name: str, left: int) -> str:
+    """To `more` with no number that a run can draw."""
+    if left < 1:
+        return f"I have drawn as many samples as one run may. `/{name} retry` starts anew."
+    return f"Please say how many further samples to draw, from 1 to {left}: `/{name} more 4`."
+
+
+def nothing_to_raise(name: str) -> str:
+    """To `budget`, when no run is active."""
+    return (
+        f"I am not working on this. `/{name} more` continues the last run, under a ceiling of its "
+        "own."
+    )
+
+
+def which_ceiling(name: str, run: float, most: float | None) -> str:
+    """To `budget` without an amount above the ceiling of a `run` and up to a day's, `most`."""
+    if most is None:
+        return (
+            "A person can raise a run's ceiling only up to the ceiling of a day, and there is "
+            "none here: set `budget.day` in the settings file."
+        )
+    if most <= run:
+        return f"The ceiling of a run, ${run:.2f}, is that of a day already."
+    return (
+        f"Please name an amount in US dollars above ${run:.2f}, up to the ${most:.2f} of a day: "
+        f"`/{name} budget {most:.0f}`."
+    )
+
+
+def ceiling_raised(dollars: float) -> str:
+    """To `budget`."""
+    return f"This run may now spend ${dollars:.2f} at list prices."
 
 
 def help_text(name: str, slug: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
@@ -135,7 +198,7 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
                 f"I looked at {pluralize(len(proof.context.files), 'file')} and wrote "
                 f"{pluralize(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)}"
                 + (f" {sure}" if (sure := estimate_sentence(result)) else ""),
-                details("Edits × scripts", table),
+                details(EDIT_TABLE, table),
             ]
         case NoFix():
             parts.append(f"There was no fix: {no_fix_reason(result.reason)}")

@@ -123,6 +123,11 @@ def status_marker(run_id: RunId) -> str:
     return f"<!-- capuchin:status run={run_id} -->"
 
 
+def result_marker(run_id: RunId) -> str:
+    """Identifies a run's result on the pull request where it was asked for."""
+    return f"<!-- capuchin:result run={run_id} -->"
+
+
 def pull_marker(run_id: RunId) -> str:
     """Identifies a run's pull request; invisible on GitHub."""
     return f"<!-- capuchin:run={run_id} -->"

@@ -1,9 +1,18 @@
-"""Edits × tests as a Markdown table, the unedited code first, with each edit's standing."""
+"""Edits × scripts as a Markdown table, the unedited code first, with each edit's standing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from bot.data.marks import (
+    CHOSEN,
+    EDIT_TABLE,
+    FAILS,
+    REPRODUCTION_TEST,
+    UNEDITED,
+    mark_script,
+    mark_test,
+)
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, join_names, pluralize
 from pipeline.data.suite_reports import Standing, SuiteReport, TestOutcome
@@ -11,7 +20,7 @@ from pipeline.data.types import Candidate, JudgedEdits, VoteTable
 from pipeline.reasons import describe_cut
 from pipeline.selection.verdict import name_edits, rank_edits, to_letter
 from prompts.text import drop_index_lines
-from sandbox.program import Ending, Execution
+from sandbox.program import Execution
 
 
 def render_vote_table(
@@ -39,7 +48,7 @@ def render_vote_table(
     rows = [
         f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
         "|---|" + ":-:|" * (len(heads) - 1),
-        _render_row("unedited code", table.base, shown, ["" for _ in columns]),
+        _render_row(UNEDITED, table.base, shown, ["" for _ in columns]),
     ]
     for c in ranked:
         patch = table.candidates[c].patch
@@ -48,7 +57,7 @@ def render_vote_table(
             same = 1
         name = f"{names[c]} ({same} times)" if same > 1 else names[c]
         is_chosen = chosen is not None and patch == chosen.patch
-        bold = f"**{name} (chosen)**" if is_chosen else name
+        bold = f"**{name} ({CHOSEN})**" if is_chosen else name
         rows.append(
             _render_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()])
         )
@@ -58,7 +67,7 @@ def render_vote_table(
     if chosen and any(end == "fails" and one.patch != chosen.patch for one, end in ends):
         notes.append(
             "The reproduction test belongs to the chosen edit, and may ask for more than the issue "
-            "does: ❌ there does not show that another edit is wrong."
+            f"does: {FAILS.sign} there does not show that another edit is wrong."
         )
     below = [["", *lines] for lines in (notes, rejected) if lines]
     return "\n".join([*rows, *(line for lines in below for line in lines)])
@@ -121,9 +130,8 @@ def _columns(
     rows: Sequence[int],
 ) -> dict[str, list[str]]:
     """Extra columns by heading, without empty ones."""
-    marks: Mapping[TestOutcome, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
     known = {
-        "reproduction test": [outcome and marks[outcome] for outcome in reproduced],
+        REPRODUCTION_TEST: [outcome and mark_test(outcome).sign for outcome in reproduced],
         "same code as": [_list_equal(c, names, standings, rows) for c in range(len(standings))],
         "breaks": [_count_broken(s) for s in standings],
         "reward": ["" if s.reward is None else f"{s.reward:.2f}" for s in standings],
@@ -170,16 +178,9 @@ def _makers(table: VoteTable) -> dict[str, list[str]]:
 
 def _render_row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
     passes = sum(run.passed for run in runs)
-    return f"| {' | '.join([name, *(_cell(runs[t]) for t in shown), str(passes), *more])} |"
-
-
-def _cell(run: Execution) -> str:
-    if run.passed:
-        return "✅"
-    if run.ending is Ending.TIMEOUT:
-        return "⏱"
-    # Exit code 2 means that the issue is still present; any other, that the test itself broke.
-    return "❌" if run.exit_code == 2 else "💥"
+    return (
+        f"| {' | '.join([name, *(mark_script(runs[t]).sign for t in shown), str(passes), *more])} |"
+    )
 
 
 def render_edits(edits: JudgedEdits, command: str = "") -> str:
@@ -195,7 +196,7 @@ def render_edits(edits: JudgedEdits, command: str = "") -> str:
         for at in range(1, len(shown))
     ]
     table = details(
-        "Edits × tests", render_vote_table(edits.votes, None, edits.standings, order=edits.order)
+        EDIT_TABLE, render_vote_table(edits.votes, None, edits.standings, order=edits.order)
     )
     how = (
         f"`{command} A` opens an unproven draft pull request with edit A"

@@ -48,6 +48,8 @@ class Job:
     """The store shared by the jobs of a repository; None: they share nothing."""
     as_of: date | None = None
     """The day as of which packages are installed; None: the day of the commit."""
+    listen: Callable[[], Awaitable[Sequence[str]]] | None = None
+    """See `Workspace.listen`."""
     describe: Callable[[], Awaitable[str]] | None = None
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
 

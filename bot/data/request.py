@@ -35,6 +35,13 @@ class Command(Frozen):
         return tuple(int(one[1]) for one in found if one)
 
     @property
+    def dollars(self) -> float | None:
+        """The one amount of money among the words, such as `$15` or `12.50`; else None."""
+        found = (re.fullmatch(r"\$?(\d{1,6}(?:\.\d{1,2})?)[.,;]?", word) for word in self.words)
+        amounts = [float(one[1]) for one in found if one]
+        return amounts[0] if len(amounts) == 1 else None
+
+    @property
     def letter(self) -> str | None:
         """The one word of one or two letters, as edits are named, in upper case; else None."""
         found = (re.fullmatch(r"`?([A-Za-z]{1,2})`?[.,;]?", word) for word in self.words)
@@ -113,6 +120,23 @@ class CommandRequest(Frozen):
         return f"{kind}-{self.comment}"
 
 
+class IssueRemark(Frozen):
+    """A comment on an issue that is no command: a run of the issue hears it."""
+
+    repo: RepoRef
+    issue: int
+    remark: int
+    """The id of the comment."""
+    by: Login
+    at: datetime
+    delivery: str
+
+    @property
+    def id(self) -> str:
+        """The same for every delivery of the comment and for the sweep."""
+        return f"remark-{self.remark}"
+
+
 class ConfigCheckRequest(Frozen):
     """A pull request whose new head may edit our settings file."""
 
@@ -175,7 +199,9 @@ class SetUpRequest(Frozen):
         return f"set-up-{self.repo.id}-{self.delivery}"
 
 
-QueuedKind = CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
+QueuedKind = (
+    CommandRequest | IssueRemark | RunRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
+)
 """What waits for a worker."""
 
 AccessKind = Literal["given", "accepted", "taken", "moved"]
@@ -203,7 +229,13 @@ class AccessChange(Frozen):
 
 
 AnyRequest = (
-    AccessChange | RunRequest | StopRequest | CommandRequest | ConfigCheckRequest | PullUpdate
+    AccessChange
+    | RunRequest
+    | StopRequest
+    | CommandRequest
+    | IssueRemark
+    | ConfigCheckRequest
+    | PullUpdate
 )
 
 

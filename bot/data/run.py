@@ -72,7 +72,7 @@ class RunStatus(StrEnum):
 
     @property
     def words(self) -> str:
-        """The status as people read it; records and metrics keep its value."""
+        """The status as people read it; only records keep its value."""
         match self:
             case RunStatus.SWAPPED:
                 return "edit replaced"
@@ -270,8 +270,14 @@ class Run(Frozen):
     anyway: bool = False
     """For USE: the edit is wanted even if it fails the reproduction test. Else: the run starts from
     scratch, even if there is an edit that GitHub did not take."""
+    more: int = 0
+    """For FIX: it takes over the samples of `published_run` and draws until it has so many; 0: it
+    starts from scratch."""
     published_run: RunId = RunId("")
     """The `edits_run` of the issue's latest earlier run; empty: none."""
+    asked_on: int = 0
+    """Our pull request where it was asked for, and where its result is told as well; 0: the
+    issue."""
     label: str = ""
     """The label that started it; its removal stops the run. Empty: a comment started it."""
     asked_at: datetime | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,11 +14,14 @@ from bot.comments import followup
 from bot.data.github_facts import IssueFacts, LineCommentFacts, PullRequestFacts, ReviewFacts
 from bot.data.pull import PullRecord
 from bot.data.run import Login
-from bot.errors import Forbidden, NotFound
+from bot.errors import Forbidden, NotFound, Unprocessable
+from bot.followup.checks import FAILED, HeadChecks, load_checks, read_failures
+from bot.github.actions import ACTIONS_APP
 from bot.github.repository import Repository
 from bot.runs.context import RunContext
 from bot.settings import DEFAULT_NAME
 from bot.storage.checkpoints import RedisStore
+from bot.storage.pulls import MAX_ANSWERED
 from bot.visible_text import visible_text
 from bot.webhooks.command_text import parse_command
 from bot.webhooks.labels import BotNames
@@ -71,7 +75,10 @@ class PullRun(RunContext):
 WRITERS = ("write",)
 """Whose feedback is followed, independent of who may start a run."""
 MAX_CHARACTERS = 8_000
-MAX_LOGS = 5
+CI_ID: Final = "ci-"
+"""How the id of a remark begins that only says that checks fail."""
+MOST_CI_ANSWERS: Final = 2
+"""On one pull request: what two commits have not mended, a third will not."""
 
 
 class Remark(Frozen):
@@ -92,6 +99,9 @@ class Remark(Frozen):
         where = f" on {self.path}" if self.path else ""
         where += f", line {self.line}" if self.path and self.line else ""
         return f"{self.by}{where}: {self.text[:MAX_CHARACTERS]}"
+
+
+BATCH_KEY = "feedback"
 
 
 class FeedbackBatch(Frozen):
@@ -127,13 +137,55 @@ class FeedbackReader:
             *await self._read_line_comments(),
             *await self._read_commands(),
         ]
-        logs = await read_failing_checks(ctx) if remark else ()
+        logs: tuple[str, ...] = ()
+        if remark or ctx.config.answer_ci:
+            checks = await load_checks(ctx.repo, ctx.pull.head_sha)
+            remark = remark or await self._read_ci(checks)
+            logs = await read_failures(ctx.repo, checks) if remark else ()
         return FeedbackBatch(
             head=ctx.pull.head_sha,
             remarks=tuple(remark[:40]),
             logs=logs,
             untrusted=self._untrusted,
         )
+
+    async def _read_ci(self, checks: HeadChecks) -> list[Remark]:
+        """That the checks fail, as if the person who asked for the fix had said it.
+
+        Not before all have ended, nor where the same fail without our commits. What may be flaky is
+        run again first.
+        """
+        ctx, head = self._ctx, self._ctx.pull.head_sha
+        answered = [one for one in ctx.record.answered_ids if one.startswith(CI_ID)]
+        remark = Remark(id=f"{CI_ID}{head}", by=ctx.record.asked_by, text="")
+        if len(answered) >= MOST_CI_ANSWERS or remark.id in answered or not checks.have_ended():
+            return []
+        before = set((await load_checks(ctx.repo, ctx.record.base)).failing_names())
+        names = [name for name in checks.failing_names() if name not in before]
+        if not names:
+            return []
+        if await self._run_again(checks):
+            return []
+        listed = ", ".join(names)[:MAX_CHARACTERS]
+        return [replace(remark, text=f"These checks fail on this branch: {listed}. Mend that.")]
+
+    async def _run_again(self, checks: HeadChecks) -> bool:
+        """Have failed jobs of GitHub Actions run again, once for each head: they may be flaky."""
+        ctx, known = self._ctx, self._ctx.record.answered_ids
+        asked = f"again-{ctx.pull.head_sha}"
+        jobs = [one for one in checks.runs if one.app == ACTIONS_APP and one.conclusion in FAILED]
+        found = (re.search(r"/actions/runs/(\d{1,18})/", one.html_url or "") for one in jobs)
+        numbers = {int(one[1]) for one in found if one}
+        if asked in known or not numbers:
+            return False
+        try:
+            for number in sorted(numbers):
+                await ctx.lease.require()
+                await ctx.repo.actions.rerun_failed_jobs(number)
+        except (Forbidden, NotFound, Unprocessable):  # too old, or the permission is not accepted
+            return False
+        await ctx.update_record(answered_ids=(*known, asked)[-MAX_ANSWERED:])
+        return True
 
     async def _read_reviews(self) -> list[Remark]:
         found: list[Remark] = []
@@ -200,27 +252,6 @@ class FeedbackReader:
             self._known[name] = await is_trusted(ctx.repo, remark.by, WRITERS)
         self._untrusted += not self._known[name]
         return self._known[name]
-
-
-async def read_failing_checks(ctx: PullRun) -> tuple[str, ...]:
-    """The output of failing checks and statuses that are not ours."""
-    logs: list[str] = []
-    slug = ctx.repo.identity.login.removesuffix("[bot]")
-    for run in await ctx.repo.checks.list_by_others(ctx.pull.head_sha, slug):
-        if run.conclusion not in ("failure", "timed_out") or len(logs) >= MAX_LOGS:
-            continue
-        notes = [
-            f"{note.path}:{note.start_line}: {note.message or ''}"
-            for note in await ctx.repo.checks.list_annotations(run.id)
-        ]
-        parts = [run.name, run.title or "", run.summary or "", run.text or "", *notes]
-        logs.append("\n".join(part for part in parts if part)[:MAX_CHARACTERS])
-    logs += [
-        f"{status.context}: {status.description or status.state}"[:MAX_CHARACTERS]
-        for status in await ctx.repo.checks.list_statuses(ctx.pull.head_sha)
-        if status.state in ("error", "failure")
-    ][: MAX_LOGS - len(logs)]
-    return tuple(logs)
 
 
 MAX_THREADS: Final = 30

@@ -10,6 +10,8 @@ from bot.data.pull import PullRecord
 from bot.data.run import Run, RunStatus
 from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
 from bot.followup.feedback import (
+    BATCH_KEY,
+    CI_ID,
     FeedbackBatch,
     FeedbackReader,
     PullRun,
@@ -30,7 +32,6 @@ from pipeline.edits.patches import create_patch
 from pipeline.workflows.revise import Revision, RevisionTask
 from sandbox.frozen import Frozen, replace
 
-BATCH_KEY = "feedback"
 CONFLICT_KEY = "clash"
 UNPUBLISHED_KEY = "unpublished"
 """The checkpoint that holds the edit that GitHub did not take."""
@@ -82,7 +83,9 @@ async def address_reviews(ctx: PullRun) -> PullRun:
         return await pause(ctx, revised.spent_ceiling, notify=True)
     sha = None
     if revised.patch is not None:
-        title = ctx.record.commit_style.format_title("fix", "Address review comments")
+        by_ci = all(remark.id.startswith(CI_ID) for remark in batch.remarks)
+        what = "Mend what the checks found" if by_ci else "Address review comments"
+        title = ctx.record.commit_style.format_title("fix", what)
         try:
             sha = await _commit(ctx, head, head.base, revised.patch.diff, title, revised.answer)
         except UnfitDiff:

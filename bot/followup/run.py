@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from datetime import timedelta
 
 from bot.admission.check import load_repo_config
 from bot.admission.trust import is_trusted
 from bot.comments import followup
-from bot.data.github_facts import CheckRunFacts, CheckSuiteFacts, StatusFacts
 from bot.data.run import Run, RunStatus, Stop, StopReason, now
 from bot.errors import (
     Forbidden,
@@ -26,6 +23,7 @@ from bot.errors import (
     to_try_later,
     translate_errors,
 )
+from bot.followup.checks import load_checks
 from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.followup.revise import (
     BATCH_KEY,
@@ -101,35 +99,6 @@ async def _delete_own_branch(ctx: PullRun) -> None:
         await ctx.repo.delete_branch(ctx.record.branch)
 
 
-CHECKS_GRACE: Final = timedelta(hours=1)
-"""A head without any check after this time gets none, and a suite without a check none either."""
-
-
-class HeadChecks(NamedTuple):
-    """What the repository's own checks say of a head."""
-
-    suites: Sequence[CheckSuiteFacts]
-    runs: Sequence[CheckRunFacts]
-    statuses: Sequence[StatusFacts]
-
-    def verdict(self, opened: datetime) -> Literal["green", "red", "unknown", "none"]:
-        """`unknown` until every suite has ended, also those that are queued; `none` where there
-        are no checks long after the pull request was `opened`."""
-        moment = now()
-        ended = [one.state for one in self.statuses if one.state != "pending"]
-        # The runs are the latest of each name; a suite without any may have failed to start.
-        empty = [suite for suite in self.suites if not suite.runs]
-        ended += [one.conclusion for one in (*empty, *self.runs) if one.conclusion]
-        if not set(ended) <= {"success", "neutral", "skipped"}:
-            return "red"
-        waits = not all(suite.has_ended(moment, grace=CHECKS_GRACE) for suite in self.suites)
-        waits |= any(run.status != "completed" for run in self.runs)
-        waits |= any(status.state == "pending" for status in self.statuses)
-        if not ended and not waits:
-            return "none" if moment - opened >= CHECKS_GRACE else "unknown"
-        return "unknown" if waits else "green"
-
-
 async def update_draft(ctx: PullRun) -> PullRun:
     """End the draft state if it was to last until the checks pass; back, when one fails later."""
     record, pull = ctx.record, ctx.pull
@@ -137,12 +106,7 @@ async def update_draft(ctx: PullRun) -> PullRun:
         return await ctx.update_record(ready_when_green=False)
     if not (record.ready_when_green or (record.readied and not pull.draft)):
         return ctx
-    slug = ctx.repo.identity.login.removesuffix("[bot]")
-    checks = HeadChecks(
-        await ctx.repo.checks.list_suites_by_others(pull.head_sha, slug),
-        await ctx.repo.checks.list_by_others(pull.head_sha, slug),
-        await ctx.repo.checks.list_statuses(pull.head_sha),
-    )
+    checks = await load_checks(ctx.repo, pull.head_sha)
     verdict = checks.verdict(pull.created_at or now())
     try:
         if pull.draft and record.evidence_confirmed and verdict in ("green", "none"):

@@ -19,6 +19,7 @@ from bot.data.pull import CONVENTIONAL, CommitStyle
 from bot.data.run import Login, now
 from bot.errors import UnfitDiff
 from bot.git.mirrors import Remote
+from bot.github.http import log_act
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.data.types import CommitSha
@@ -301,6 +302,7 @@ async def push(
         "--recurse-submodules=no", f"--force-with-lease={ref}:{expected or ''}",
         remote.url, f"{sha}:{ref}",
     )  # fmt: skip
+    log_act(f"git push {sha} {ref}")
 
 
 async def _commit_tree(

@@ -15,7 +15,9 @@ import httpx
 from bot.data.github_facts import AppFacts, DeliveryFacts, Identity, InstallationFacts
 from bot.data.run import Login, RepoRef
 from bot.errors import Forbidden, GitHubError, GitHubMisconfigured, GitHubUnavailable, NotFound
+from bot.github.actions import Actions
 from bot.github.credentials import (
+    ACTIONS_PERMISSIONS,
     LEVELS,
     PERMISSIONS,
     READ_PERMISSIONS,
@@ -33,7 +35,7 @@ from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, check_block
 from bot.settings import GitHubSettings
 
-CredentialKey = tuple[int, int | str, bool]
+CredentialKey = tuple[int, int | str, frozenset[str]]
 
 
 def _read_accepted(header: str) -> list[dict[str, str]]:
@@ -114,8 +116,10 @@ class GitHubApp:
                 client, credential, ref.owner, ref.name,
                 writes=writes, about=about, share=MINOR_SHARE if minor else 1,
             )  # fmt: skip
+            jobs = self._find_credential(ref.installation, ref.id, ACTIONS_PERMISSIONS)
+            actions = RepositoryApi(client, jobs, ref.owner, ref.name, writes=writes)
             try:
-                yield Repository(api, ref, identity, defaults=defaults)
+                yield Repository(api, ref, identity, Actions(actions), defaults=defaults)
             except Forbidden as error:
                 raise await self._explain(client, ref, error) from error
 
@@ -198,7 +202,7 @@ class GitHubApp:
                 if found.data.get("suspended_at"):
                     return None
                 installation = int(found.data["id"])
-                credential = self._find_credential(installation, None)
+                credential = self._find_credential(installation, None, PERMISSIONS)
                 return _to_ref((await client.send("GET", where, credential)).data, installation)
             except NotFound:
                 return None
@@ -206,7 +210,7 @@ class GitHubApp:
     async def _list_installation(
         self, client: GitHubClient, installation: int
     ) -> AsyncIterator[RepoRef]:
-        credential = self._find_credential(installation, None)
+        credential = self._find_credential(installation, None, PERMISSIONS)
         pages = self._lists.read(
             client, api_path("installation", "repositories"), credential, items="repositories"
         )
@@ -258,21 +262,20 @@ class GitHubApp:
         return GitHubClient(self._url, pause=self._pause, transport=self._transport)
 
     def _run_credential(self, ref: RepoRef) -> InstallationCredential:
-        return self._find_credential(ref.installation, ref.id)
+        return self._find_credential(ref.installation, ref.id, PERMISSIONS)
 
     def _defaults_credential(self, ref: RepoRef) -> InstallationCredential:
         """A credential that only reads the owner's settings for all repositories."""
-        return self._find_credential(ref.installation, DEFAULTS_REPOSITORY, reading=True)
+        return self._find_credential(ref.installation, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
 
     def _find_credential(
-        self, installation: int, repository: int | str | None, *, reading: bool = False
+        self, installation: int, repository: int | str | None, permissions: Mapping[str, str]
     ) -> InstallationCredential:
         """The cached credential for this purpose: GitHub limits how many tokens are created."""
-        key = (installation, repository or 0, reading)
+        key = (installation, repository or 0, frozenset(permissions))
         if key not in self._credentials:
             while len(self._credentials) >= 256:
                 del self._credentials[next(iter(self._credentials))]
-            permissions = READ_PERMISSIONS if reading else PERMISSIONS
             self._credentials[key] = self._new_credential(installation, repository, permissions)
         return self._credentials[key]
 

@@ -43,6 +43,10 @@ PERMISSIONS = {
 }
 """A run's permissions in a repository; without `workflows`, no edit can change those."""
 
+ACTIONS_PERMISSIONS = {"metadata": "read", "actions": "write"}
+"""The permissions to read the logs of CI jobs and run failed ones again (`answer_ci`); those of
+another token, so that a run does without them where they are not accepted."""
+
 READ_PERMISSIONS = {"metadata": "read", "contents": "read"}
 """The permissions to read an owner's defaults."""
 LEVELS: Final = ("none", "read", "write", "admin")

@@ -7,6 +7,7 @@ the URL unquoted (a label `..` would name the issue itself), and their response 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import ssl
@@ -85,7 +86,17 @@ class Credential(Protocol):
         ...
 
 
+def log_act(act: str, what: str = "") -> None:
+    """Log that we changed something on GitHub: one line for each act, for an operator's audit.
+
+    What is bound to the record names the run and the person who asked for it.
+    """
+    logging.getLogger("bot.audit").info("GitHub: %s", f"{act} {what}".rstrip())
+
+
 _DATA_RESIDENCY: Final = re.compile(r"https://([a-z0-9][a-z0-9-]*)\.ghe\.com", re.IGNORECASE)
+TAIL_SECONDS: Final = 60.0
+"""For a whole log, of which only the end is kept."""
 API_VERSION: Final = "2022-11-28"
 """The same for every GitHub, and the one that the tests' documents are of."""
 
@@ -178,6 +189,8 @@ class GitHubClient:
             # The default cache is shared by all clients of the process, also of other servers.
             cache_strategy=MemCacheStrategy(),
         )
+        self._transport = transport
+        self._api_root = api_root(github_url)
         self._graphql_url = graphql_url(github_url)
         self._headers = {"X-GitHub-Api-Version": API_VERSION}
         self.pause = pause
@@ -207,6 +220,8 @@ class GitHubClient:
         async for attempt in _retry(tries, self.pause):
             with attempt:
                 response = await self._send_once(method, path, credential, json, params, etag)
+                if method != "GET":
+                    log_act(f"{method} {path}")
                 return ApiResponse(
                     status=response.status_code,
                     data=response.json() if response.content else None,
@@ -214,6 +229,33 @@ class GitHubClient:
                     etag=response.headers.get("etag", ""),
                 )
         raise AssertionError("the last attempt returns or raises")
+
+    async def read_tail(self, path: str, credential: Credential, *, most: int) -> str:
+        """The last `most` bytes of a text that GitHub keeps elsewhere, such as a log.
+
+        However long it is, no more than that is kept. Only GitHub itself gets the credential: the
+        address to which it sends us is open for a minute to who has it.
+        """
+        tail, where = b"", f"GET {path}"
+        given = {**self._headers, "Authorization": await credential.get_header()}
+        try:
+            async with (
+                asyncio.timeout(TAIL_SECONDS),
+                httpx.AsyncClient(
+                    verify=_ssl_context(), transport=self._transport, timeout=TIMEOUT_SECONDS
+                ) as client,
+            ):
+                # githubkit follows redirects, and keeps all that it reads.
+                answer = await client.get(f"{self._api_root}{path}", headers=given)
+                if not answer.has_redirect_location:
+                    raise read_refusal(where, _read_answer(answer))
+                async with client.stream("GET", answer.headers["location"]) as text:
+                    text.raise_for_status()
+                    async for piece in text.aiter_bytes():
+                        tail = (tail + piece)[-most:]
+        except (httpx.HTTPError, TimeoutError):
+            raise GitHubUnavailable(f"{where}: no answer") from None
+        return tail.decode("utf-8", "replace")
 
     async def query_graphql(
         self, query: str, variables: Mapping[str, Any], credential: Credential
@@ -231,6 +273,8 @@ class GitHubClient:
                     refused = read_graphql_errors(f"POST {url}", errors, response.headers)
                     await self._note(refused)
                     raise refused
+                if query.startswith("mutation"):
+                    log_act(query.partition("{ ")[2].partition("(")[0], str(variables["id"]))
                 return answer.get("data")
         raise AssertionError("the last attempt returns or raises")
 
@@ -281,7 +325,7 @@ class GitHubClient:
                 )
                 return await observe_request(method, path, request)
             except RequestFailed as error:
-                refused = read_refusal(f"{method} {path}", _read_answer(error))
+                refused = read_refusal(f"{method} {path}", _read_answer(error.response))
                 # A 401 had no effect, so even a POST may be sent again with a fresh token.
                 if refused.status == 401 and not last and credential.discard(value, refused):
                     continue
@@ -319,9 +363,9 @@ def _retry_decision(error: Exception) -> bool | float:
     return error.retry_after if error.retry_after <= MAX_WAIT_SECONDS else False
 
 
-def _read_answer(error: RequestFailed) -> Answer:
+def _read_answer(answer: httpx.Response | Response[Any]) -> Answer:
     try:
-        body: Any = error.response.json()
+        body: Any = answer.json()
     except ValueError:  # such as a proxy's page
         body = None
     found = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
@@ -332,7 +376,7 @@ def _read_answer(error: RequestFailed) -> Answer:
         item = cast("dict[str, Any]", one).get("message") if isinstance(one, dict) else one
         said.append(str(item or ""))
     words = ": ".join(filter(None, said))
-    return Answer(error.response.status_code, words, error.response.headers)
+    return Answer(answer.status_code, words, answer.headers)
 
 
 async def find_or_create(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from bot.data.github_facts import CoAuthor, CommitFacts, FileFacts, Identity, RepositoryFacts
 from bot.data.run import Login, RepoRef
 from bot.errors import Forbidden, NotFound, Unprocessable
+from bot.github.actions import Actions
 from bot.github.checks import Checks
 from bot.github.http import PER_PAGE
 from bot.github.issues import Issues
@@ -36,6 +37,7 @@ class Repository:
         api: RepositoryApi,
         ref: RepoRef,
         identity: Identity,
+        actions: Actions,
         *,
         defaults: RepositoryApi | None = None,
     ) -> None:
@@ -47,6 +49,7 @@ class Repository:
         self.issues = Issues(api, identity.login)
         self.pulls = Pulls(api, ref.owner)
         self.checks = Checks(api)
+        self.actions = actions
 
     async def find_co_author(self, login: Login) -> CoAuthor:
         """A person's account. GitHub credits a commit by the number before the login."""

@@ -113,6 +113,11 @@ class RepositoryApi:
         )
         return answer.data
 
+    async def read_tail(self, *segments: str | int, most: int) -> str:
+        """The last `most` bytes of a text; see `GitHubClient.read_tail`."""
+        where = api_path(*self._root, *segments)
+        return await self._client.read_tail(where, self.credential, most=most)
+
     async def count_write(self, *, minor: bool = False, creates: bool = False) -> None:
         """Count a write, of ours or of git's, that is about to happen.
 

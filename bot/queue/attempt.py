@@ -57,9 +57,9 @@ logger = logging.getLogger(__name__)
 def report_end(run: Run, cause: str) -> None:
     """Log one line with the run's status, the class of its failure and `cause`, and count it."""
     seconds = ((run.finished_at or now()) - (run.started_at or run.created_at)).total_seconds()
-    RECORDER.add(RUN, seconds, run.status.value)
-    RECORDER.add(RUN_DOLLARS, run.dollars, run.status.value)
-    facts = {"status": run.status.value}
+    RECORDER.add(RUN, seconds, run.status.words)
+    RECORDER.add(RUN_DOLLARS, run.dollars, run.status.words)
+    facts = {"status": run.status.words}
     if run.failure is not None:
         facts["failure"] = run.failure.value
     if cause and run.status is RunStatus.FAILED:
@@ -98,7 +98,7 @@ class RunAttempt:
         run = self.lease.run
         with observe(Kind.RUN, run=run.id, mode=run.mode.value, starts=run.starts + 1) as event:
             await self._hold(self._proceed)
-            event.facts["status"] = self.lease.run.status.value
+            event.facts["status"] = self.lease.run.status.words
 
     async def stop_if_wanted(self) -> None:
         """Stop the run if asked to; otherwise release it. This needs no slot."""

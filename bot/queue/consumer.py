@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from structlog.contextvars import bound_contextvars
 
+from bot.data.request import RunRequest
 from bot.data.run import now
 from bot.errors import TryLater
 from bot.queue.nudges import Nudges
@@ -93,7 +94,8 @@ class RequestConsumer:
 
     async def _start(self, item: QueuedRequest) -> None:
         request = item.request
-        with bound_contextvars(delivery=request.delivery, repository=request.repo.full_name):
+        by = request.asked_by if isinstance(request, RunRequest) else getattr(request, "by", "")
+        with bound_contextvars(delivery=request.delivery, repository=request.repo.full_name, by=by):
             task = asyncio.create_task(self.handle(item))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

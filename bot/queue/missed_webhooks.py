@@ -12,6 +12,7 @@ from bot.data.request import (
     CommandRequest,
     ConfigCheckRequest,
     Delay,
+    IssueRemark,
     PullUpdate,
     SetUpRequest,
 )
@@ -32,7 +33,13 @@ REPOSITORY_SECONDS: Final = 0.4
 (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api)."""
 
 MissedEvent = (
-    LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
+    LabeledIssue
+    | IssueSnapshot
+    | CommandRequest
+    | IssueRemark
+    | ConfigCheckRequest
+    | PullUpdate
+    | SetUpRequest
 )
 
 
@@ -143,14 +150,26 @@ def _comments_since(seen: datetime | None) -> datetime:
     return max(since, now() - timedelta(days=2)).replace(microsecond=0)
 
 
-def _to_command(ref: RepoRef, comment: CommentFacts, names: BotNames) -> CommandRequest | None:
-    """The command in a comment. An edited comment is ignored: it may not have been a command."""
+def _to_command(
+    ref: RepoRef, comment: CommentFacts, names: BotNames
+) -> CommandRequest | IssueRemark | None:
+    """The command in a comment, or what it says on an issue. An edited comment is ignored: it may
+    not have been a command."""
     at, number = comment.created_at, comment.issue
     if at is None or not number or comment.is_edited or comment.author_type == "Bot":
         return None
     command = parse_command(comment.body or "", *names.called)
-    if command is None:
+    if command is None and (comment.is_on_pull or comment.is_on_line):
         return None
+    if command is None:
+        return IssueRemark(
+            repo=ref,
+            issue=number,
+            remark=comment.id,
+            by=comment.author,
+            at=at,
+            delivery=f"sweep-comment-{comment.id}",
+        )
     place = CommentLocation.PULL if comment.is_on_pull else CommentLocation.ISSUE
     return CommandRequest(
         repo=ref,

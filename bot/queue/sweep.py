@@ -15,6 +15,7 @@ from bot.data.request import (
     SWEEP_PREFIX,
     CommandRequest,
     ConfigCheckRequest,
+    IssueRemark,
     PullUpdate,
     SetUpRequest,
     StartOutcome,
@@ -82,6 +83,7 @@ FindMissedEvents = Callable[
         LabeledIssue
         | IssueSnapshot
         | CommandRequest
+        | IssueRemark
         | ConfigCheckRequest
         | PullUpdate
         | SetUpRequest
@@ -231,14 +233,19 @@ class Sweep:
                         self._log_found(f"Run {asked.run_id}")
                 case IssueSnapshot():
                     await self._stop_run(found)
-                case PullUpdate():
-                    if await self._storage.pulls.find_concerned(found):
+                case PullUpdate() | IssueRemark():
+                    if await self._concerns_us(found):
                         await self._requests.put(found)
                 case SetUpRequest():
                     await self._requests.put(found)
                 case CommandRequest() | ConfigCheckRequest():
                     if await self._requests.put(found):
                         self._log_found(f"Command {found.id}")
+
+    async def _concerns_us(self, found: PullUpdate | IssueRemark) -> bool:
+        if isinstance(found, PullUpdate):
+            return bool(await self._storage.pulls.find_concerned(found))
+        return await self._runs.get_current(found.repo, found.issue) is not None
 
     def _log_found(self, what: str) -> None:
         if self._actions.polls:

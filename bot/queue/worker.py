@@ -91,7 +91,11 @@ class Slots:
     def _start(self, lease: Lease) -> None:
         run = lease.run
         with bound_contextvars(
-            run=run.id, repository=run.repo.full_name, issue=run.issue, delivery=run.delivery
+            run=run.id,
+            repository=run.repo.full_name,
+            issue=run.issue,
+            delivery=run.delivery,
+            by=run.asked_by,
         ):
             attempt = self._build_attempt(lease)
             task = asyncio.create_task(attempt.run())

@@ -197,6 +197,9 @@ class RepoPolicy(BaseModel):
     results is flaky, and rejected as evidence."""
     follow_up: bool = True
     """Address reviews and resolve conflicts of the bot's pull requests; false: people do both."""
+    answer_ci: bool = False
+    """Mend what the repository's own checks find in the bot's pull requests, at most twice in each,
+    under `budget.run`; failed jobs of GitHub Actions are run again first."""
     stale_days: int = Field(default=30, ge=0, le=3650)
     """Close the bot's pull requests after this many days without activity; 0: never."""
     monthly_summary: bool = False

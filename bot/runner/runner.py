@@ -244,7 +244,12 @@ class PipelineRunner:
             own = await main_language(job.codebase).distribution(job.codebase)
             facts = facts_of(environment.record, own)
             workspace = Workspace(
-                environment.sandbox, job.codebase, shared, job.options, on_progress=on_progress
+                environment.sandbox,
+                job.codebase,
+                shared,
+                job.options,
+                on_progress=on_progress,
+                listen=job.listen,
             )
             yield Opened(meter, environment, inform_models(models, facts), workspace)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import Final
 
+from bot.admission.issue_text import quote_comment
+from bot.admission.trust import CommentFilter
 from bot.data.github_facts import IssueFacts, RepositoryFacts
 from bot.data.job import Job
 from bot.data.progress import ProgressTracker, range_of_durations
 from bot.data.run import Mode, Run, now
+from bot.errors import GitHubError
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.repository import Repository
 from bot.outcomes import load_recalibration
@@ -26,6 +30,7 @@ from bot.storage.day_budget import DayBudget
 from bot.storage.history import HISTORY_DAYS
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
+from bot.webhooks.labels import BotNames
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Recalibration
 from pipeline.data.progress import OnProgress
@@ -137,7 +142,28 @@ class IssueRun(RunContext):
         """As for any run; the confidence is corrected by the repository's own history."""
         job = await super().build_job(codebase, issue)
         options = replace(job.options, recalibration=await self._load_recalibration())
-        return dataclasses.replace(job, options=options)
+        if self.run.more:
+            options = replace(options, samples=self.run.more, adaptive=False)
+        return dataclasses.replace(job, options=options, listen=self._listen)
+
+    @cached_property
+    def _filter(self) -> CommentFilter:
+        return CommentFilter(self.repo, self.issue, self.config, self.run.asked_at)
+
+    async def _listen(self) -> list[str]:
+        """What trusted people have said on the issue since the run began, but for commands.
+
+        Empty while GitHub does not answer: the run goes on with what it has read.
+        """
+        began = self.run.started_at
+        names = BotNames.of(self.settings).with_slug(self.repo.identity.slug).called
+        said: list[str] = []
+        with suppress(GitHubError):
+            async for comment in self.repo.issues.list_comments(self.run.issue, since=began):
+                if await self._filter.hears(comment, began, names):
+                    shown = await asyncio.to_thread(quote_comment, comment)
+                    said += [shown] if shown else []
+        return said
 
     async def _load_recalibration(self) -> Recalibration | None:
         """The correction of the confidence that the run's first worker found; the next ones use the

@@ -12,7 +12,15 @@ from bot.comments import status as status_module
 from bot.comments.status import render_no_worker, render_queued
 from bot.data.progress import Progress
 from bot.data.run import QueuePosition, Run, RunStatus, StopReason
-from bot.errors import Forbidden, GitHubError, LeaseLost, RunFailed, RunRefused, translate_errors
+from bot.errors import (
+    Forbidden,
+    GitHubError,
+    LeaseLost,
+    NotFound,
+    RunFailed,
+    RunRefused,
+    translate_errors,
+)
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.queue.position import NO_WORKER, Announce
@@ -114,6 +122,12 @@ class StatusComment:
     async def finish(self, run: Run, text: str) -> Run:
         """Write the final comment, then clean up the issue; returns `run` with its comment."""
         comment = await self.write_final(run, text)
+        if run.asked_on:
+            marker = status_module.result_marker(run.id)
+            await self._lease.require()
+            with suppress(Forbidden, NotFound):  # locked, or gone
+                body = f"{text}\n\n{marker}\n"
+                await self._repo.issues.comment_once(run.asked_on, marker, body)
         run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
         await self._lease.save(replace(run, status=RunStatus.RUNNING))
         return await self.clean_up(run)

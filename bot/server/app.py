@@ -23,6 +23,7 @@ from bot.data.request import (
     AnyRequest,
     CommandRequest,
     ConfigCheckRequest,
+    IssueRemark,
     PullUpdate,
     QueuedKind,
     RunRequest,
@@ -181,6 +182,10 @@ class Intake:
                     )
                 case StopRequest():
                     return await self._stop_run(request)
+                case IssueRemark():
+                    if await self.storage.runs.get_current(request.repo, request.issue) is None:
+                        return Response(status_code=204)
+                    return await self._queue(request)
                 case CommandRequest() | ConfigCheckRequest():
                     return await self._queue(request)
                 case PullUpdate():

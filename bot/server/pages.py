@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -18,11 +18,19 @@ from markupsafe import Markup
 from bot.comments.evidence import describe_minutes
 from bot.comments.failures import NO_FIX_REASONS, failure_reason, no_fix_reason, waiting_sentence
 from bot.comments.status import describe_wait
+from bot.data import marks
 from bot.data.progress import Progress
 from bot.data.run import Run, RunStatus, now
 from bot.queue.position import load_queue
 from bot.safe_text import make_visible
-from bot.server.run_list import RunFilter, draw_days, list_runs, minutes_of, state_of
+from bot.server.run_list import (
+    RunFilter,
+    draw_days,
+    group_follow_ups,
+    list_runs,
+    minutes_of,
+    state_of,
+)
 from bot.server.run_report import RunReport, load_ledger, load_report, load_timeline
 from bot.settings import Settings
 from bot.storage.history import MAX_LISTED
@@ -57,6 +65,8 @@ class Pages:
             "status_class": _name_style,
         }
         self._templates.filters.update(filters)
+        # Templates say the same as comments.
+        cast(dict[str, Any], self._templates.globals)["words"] = marks
         digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
         common = {
             "cache-control": "no-store",
@@ -114,6 +124,7 @@ class Pages:
             "runs.html",
             "Runs",
             listing=listing,
+            groups=group_follow_ups(listing.runs),
             wanted=wanted,
             charts=draw_days(listing.days),
             queue=await load_queue(storage),

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from bot.comments.evidence import ending_words
+from bot.data.marks import NO_VERDICT, REPRODUCTION_TEST, Mark, mark_script, mark_test
 from bot.safe_text import make_visible
 from pipeline.codebase.text import pluralize
-from pipeline.data.suite_reports import Standing, TestOutcome, read_test_outcome
+from pipeline.data.suite_reports import Standing, read_test_outcome
 from pipeline.data.types import NoFix, Reproduction, Selection, VoteTable
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.verdict import get_votes, rank_result, to_letter
 from prompts.text import drop_index_lines, shorten
-from sandbox.program import Ending, Execution
+from sandbox.program import Execution
 
 MAX_EDITS: Final = 20
 MAX_SCRIPTS: Final = 30
@@ -23,20 +24,11 @@ ALL_CHARACTERS: Final = 400_000
 LEFT_OUT: Final = "(left out: the page would be too long. The bundle has it.)"
 
 
-class Cell(NamedTuple):
-    """One result, as a mark and in words."""
-
-    mark: str
-    words: str
-    kind: str
-    """The style: `good`, `bad`, `odd`, or empty for an unknown result."""
-
-
 class ScriptRun(NamedTuple):
     """One script with or without an edit; the output is untrusted."""
 
     name: str
-    cell: Cell
+    cell: Mark
     seconds: float
     output: str
 
@@ -53,14 +45,14 @@ class RunEdit(NamedTuple):
     """One edit as the page shows it; untrusted."""
 
     letter: str
-    proposed: bool
+    chosen: bool
     passed: str
     """What it passed and broke, in our words."""
     votes: int
     """The number of scripts that it passes."""
     diff: tuple[DiffLine, ...]
     runs: tuple[ScriptRun, ...]
-    reproduction: Cell
+    reproduction: Mark
     broken: tuple[str, ...] | None
     """The repository's tests that it breaks; None if they did not run with it."""
     near: int | None = None
@@ -79,7 +71,7 @@ class Script(NamedTuple):
 
 
 class ReproductionTest(NamedTuple):
-    """The regression test before and after; untrusted."""
+    """The reproduction test before and after; untrusted."""
 
     path: str
     command: str
@@ -151,16 +143,16 @@ def _show_edit(
     known = result.evidence.reproduced if isinstance(result, Selection) else ()
     broken = standings[c].broken if standings else None
     candidate = votes.candidates[c]
-    cell = _show_outcome(known[c] if known else None)
+    cell = mark_test(known[c] if known else None)
     facts = (
         f"passes {votes.votes(c)} of {pluralize(len(votes.tests), 'script')}",
-        f"the reproduction test {cell.words}" if cell.kind else "",
+        f"the {REPRODUCTION_TEST} {cell.words}" if cell.kind else "",
         _describe_broken(standings[c]) if standings else "",
     )
     maker = ", ".join(filter(None, (candidate.machine, candidate.model)))
     return RunEdit(
         letter=to_letter(rank),
-        proposed=isinstance(result, Selection) and candidate == result.candidate,
+        chosen=isinstance(result, Selection) and candidate == result.candidate,
         passed="; ".join(filter(None, facts)),
         votes=votes.votes(c),
         diff=diff,
@@ -204,35 +196,15 @@ def _show_test(test: Reproduction, text: _Text) -> ReproductionTest:
 
 
 def _show_run(name: str, run: Execution, text: _Text) -> ScriptRun:
-    return ScriptRun(name, show_cell(run), run.seconds, text.cut(run.output, OUTPUT_CHARACTERS))
+    mark = mark_script(run)
+    if mark == NO_VERDICT:
+        mark = mark._replace(words=f"{mark.words}: {ending_words(run)}")
+    return ScriptRun(name, mark, run.seconds, text.cut(run.output, OUTPUT_CHARACTERS))
 
 
 def _show_test_run(run: Execution, text: _Text) -> ScriptRun:
     """A run of a test runner, whose exit codes differ from a script's."""
-    return _show_run("", run, text)._replace(cell=_show_outcome(read_test_outcome(run)))
-
-
-def show_cell(run: Execution) -> Cell:
-    """How a script ended; exit code 2 means that the issue is present."""
-    if run.passed:
-        return Cell("✓", "passes", "good")
-    if run.ending is Ending.TIMEOUT:
-        return Cell("T", "times out", "odd")
-    if run.exit_code == 2:
-        return Cell("✗", "fails: the issue is present", "bad")
-    return Cell("!", f"no verdict: {ending_words(run)}", "odd")
-
-
-def _show_outcome(outcome: TestOutcome | None) -> Cell:
-    match outcome:
-        case "passes":
-            return Cell("✓", "passes", "good")
-        case "fails":
-            return Cell("✗", "fails", "bad")
-        case "not run":
-            return Cell("!", "could not be run", "odd")
-        case None:
-            return Cell("", "not known", "")
+    return _show_run("", run, text)._replace(cell=mark_test(read_test_outcome(run)))
 
 
 def _read_diff(diff: str) -> tuple[DiffLine, ...]:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from bot.comments.statistics import MIN_FOR_RATE
-from bot.data.run import Run, RunStatus, now
+from bot.data.run import Run, RunId, RunStatus, now
 from pipeline.svg import element, picture, text
 
 PER_PAGE: Final = 50
@@ -117,6 +117,25 @@ def list_runs(runs: Sequence[Run], wanted: RunFilter, *, most: int) -> RunListin
         people=_most_common(runs, lambda run: run.asked_by),
         states=tuple(sorted({state_of(run) for run in runs} | ({wanted.state} - {""}))),
     )
+
+
+def group_follow_ups(runs: Sequence[Run]) -> list[tuple[Run, list[Run]]]:
+    """The runs in order, each with the follow-ups of its pull request.
+
+    Where the run that opened it is not among them, the newest follow-up stands for it.
+    """
+    opened = {(run.repo.id, run.pull_request): run for run in runs if run.pull_request}
+    groups: dict[RunId, list[Run]] = {}
+    newest: dict[tuple[int, int], Run] = {}
+    for run in runs:
+        about, head = (run.repo.id, run.issue), run
+        if run.mode.is_follow_up:
+            head = opened.get(about) or newest.setdefault(about, run)
+        groups.setdefault(head.id, []).append(run)
+    by_id = {run.id: run for run in runs}
+    return [
+        (by_id[head], [run for run in group if run.id != head]) for head, group in groups.items()
+    ]
 
 
 def state_of(run: Run) -> str:

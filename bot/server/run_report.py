@@ -13,18 +13,24 @@ from bot.comments.run_details import destinations_note, external_hosts
 from bot.comments.status import STAGE_TITLES
 from bot.data.progress import STAGES, Progress, Stage
 from bot.data.run import Mode, Run, now
+from bot.followup.feedback import BATCH_KEY, FeedbackBatch
 from bot.safe_text import make_visible
 from bot.server.run_edits import EditTable, build_edit_table
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
+from bot.storage.keys import ISSUE_KEY
 from bot.storage.storage import Storage
 from pipeline.data.code_places import Context, Findings
-from pipeline.data.types import Account, NoFix, Selection, Usage
+from pipeline.data.types import Account, Issue, NoFix, Selection, Usage
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.run_errors import UnreadableRecord
 from pipeline.workflows.outcome import load_context, load_end
+from pipeline.workflows.revise import REVISING_KEY, ReviseState
+from prompts.text import shorten
+
+MOST_SAID: Final = 3_000
 
 _CALLS: Final[Mapping[Stage, tuple[str, ...]]] = {
     "environment": ("environment",),
@@ -150,6 +156,13 @@ class EnvironmentShown(NamedTuple):
     attempts: tuple[str, ...]
 
 
+class RemarkShown(NamedTuple):
+    """What a reviewer wrote; untrusted."""
+
+    by: str
+    text: str
+
+
 class RunReport(NamedTuple):
     """Each part is empty while it is unknown, and after it has expired."""
 
@@ -157,6 +170,14 @@ class RunReport(NamedTuple):
     edits: EditTable | None = None
     files: FilesShown | None = None
     environment: EnvironmentShown | None = None
+    title: str = ""
+    """The issue's; untrusted."""
+    confidence: float | None = None
+    """How likely the proposed edit is right; None if a person chose it."""
+    remarks: tuple[RemarkShown, ...] = ()
+    """The feedback that a follow-up answers."""
+    answer: str = ""
+    """What the model answered to it; untrusted."""
     destinations: str = ""
     """The hosts that received code, in Markdown."""
     others: tuple[Run, ...] = ()
@@ -173,7 +194,18 @@ async def load_report(
     ledger = await _load(store.load(LEDGER_KEY, Ledger)) or Ledger()
     end = await _load(load_end(store)) if run.status.final else None
     documents = await _load(store.list_documents()) or []
+    issue = await _load(store.load(ISSUE_KEY, Issue))
+    batch = await _load(store.load(BATCH_KEY, FeedbackBatch))
+    revised = await _load(store.load(REVISING_KEY, ReviseState))
+    chosen = end if isinstance(end, Selection) and end.decided_by != "person" else None
     return RunReport(
+        title=make_visible(issue.title[:300]) if issue else "",
+        confidence=chosen.confidence if chosen else None,
+        remarks=tuple(
+            RemarkShown(make_visible(one.by), make_visible(shorten(one.text, MOST_SAID)))
+            for one in (batch.remarks[:20] if batch else ())
+        ),
+        answer=make_visible(shorten(revised.answer, MOST_SAID)) if revised else "",
         timeline=load_timeline(run, progress, ledger),
         edits=build_edit_table(end) if end else None,
         files=_show_files(await _load_context(store, end)),

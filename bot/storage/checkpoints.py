@@ -72,7 +72,15 @@ class RedisStore:
     async def save(self, key: str, value: BaseModel) -> None:
         """See `pipeline.store.Store`."""
         redis_key = self._redis_key(key)
-        packed = zlib.compress(encode_record(value))
+        await self._save_packed(key, redis_key, zlib.compress(encode_record(value)))
+
+    async def copy_from(self, other: RedisStore, key: str) -> None:
+        """Save the document that `other` has under `key`, if it is still there."""
+        packed = await other.load_packed(key)
+        if packed is not None:
+            await self._save_packed(key, self._redis_key(key), packed)
+
+    async def _save_packed(self, key: str, redis_key: str, packed: bytes) -> None:
         run_id = self._run_id
         keys = [redis_key, self._keys.checkpoint_count(run_id), self._keys.documents(run_id)]
         counts = int(key != LEDGER_KEY)

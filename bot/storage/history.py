@@ -170,7 +170,7 @@ class RunQueries(RedisRecords):
         facts = await cast(Awaitable[dict[bytes, bytes]], self._redis.hgetall(self._keys.totals))
         known = {name.decode(): value for name, value in facts.items()}
         ended = {
-            status.value: int(known.get(f"ended {status.value}", 0))
+            status.words: int(known.get(f"ended {status.value}", 0))
             for status in RunStatus
             if status.final
         }

@@ -1,8 +1,8 @@
 """The log: one line a record, calls and stages in it, and a blocked event loop.
 
 Records are the standard library's. `structlog.contextvars` adds what is bound where work begins:
-`run`, `repository` and `issue` (worker), `delivery` (server and worker), `stage` (pipeline), and
-`status`, `failure` and `cause` on the line of a run's end.
+`run`, `repository`, `issue` and `by` (worker), `delivery` (server and worker), `stage` (pipeline),
+and `status`, `failure` and `cause` on the line of a run's end.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _render_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
     del logger, method
     time, level, text = event.pop("timestamp"), event.pop("level"), str(event.pop("event"))
     traceback = event.pop("exception", "")
-    keys = ("run", "repository", "issue", "delivery", "stage", "status", "failure", "cause")
+    keys = ("run", "repository", "issue", "by", "delivery", "stage", "status", "failure", "cause")
     context = "".join(f" {key}={event[key]}" for key in keys if key in event)
     line = printable(f"{time} {level.upper()} {text}{context}", one_line=True)
     return f"{line}\n{printable(traceback)}" if traceback else line

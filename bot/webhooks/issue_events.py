@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from bot.data.request import AnyRequest, CommandRequest, Delay, PullUpdate, RunRequest, StopRequest
+from bot.data.request import (
+    AnyRequest,
+    CommandRequest,
+    Delay,
+    IssueRemark,
+    PullUpdate,
+    RunRequest,
+    StopRequest,
+)
 from bot.data.run import CommentLocation, IssueVersion, Mode, StopReason
 from bot.webhooks.command_text import parse_command
 from bot.webhooks.payload import AccountPart, Delivery, LabelPayload, Payload
@@ -150,7 +158,15 @@ class _IssueComment(_CommentPayload):
         issue = self.issue
         if issue.pull_request is not None:
             return self.to_command(delivery, issue.number, CommentLocation.PULL)
-        return self.to_command(delivery, issue.number, CommentLocation.ISSUE, issue.version)
+        place = CommentLocation.ISSUE
+        return self.to_command(delivery, issue.number, place, issue.version) or IssueRemark(
+            repo=self.repo,
+            issue=issue.number,
+            remark=self.comment.id,
+            by=self.author.login,
+            at=self.comment.created_at,
+            delivery=delivery.id,
+        )
 
 
 class _ReviewPull(BaseModel):

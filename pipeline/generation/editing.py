@@ -14,7 +14,7 @@ from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
 from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.generation.diversity import Direction, EditTask
-from pipeline.generation.testing import NOT_FIXED, reports_by_itself
+from pipeline.generation.scripts import NOT_FIXED, reports_by_itself
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import main_language
 from pipeline.machine import Machine

@@ -20,7 +20,7 @@ from pipeline.edits.patches import read_patched
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingState, describe_near_tests, read_informed
-from pipeline.generation.testing import NOT_FIXED
+from pipeline.generation.scripts import NOT_FIXED
 from pipeline.languages.test_names import is_named
 from pipeline.machine import Machine
 from pipeline.models.base import Message

@@ -18,7 +18,7 @@ from pipeline.data.code_places import Context
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import Candidate, Issue, Patch, VoteTable
 from pipeline.generation.editing import EditingState
-from pipeline.generation.testing import TestingState
+from pipeline.generation.scripts import TestingState
 from pipeline.lab.dataset import BadData
 from pipeline.lab.scoring import sample_coverage
 from pipeline.localisation.tree_search import SEARCH_STAGES

@@ -19,6 +19,15 @@ T = TypeVar("T")
 LEDGER_KEY = "ledger"
 
 
+CEILING_KEY = "ceiling"
+
+
+class RaisedCeiling(Frozen):
+    """The ceiling of a run that a person has raised since it began."""
+
+    dollars: float
+
+
 class Ledger(Frozen):
     """One account for each stage and model, in the order of their first calls."""
 
@@ -69,7 +78,9 @@ class Meter:
         self.billable = billable
         self._on_progress = on_progress
         self.ledger = ledger
-        self.budget = Budget(ceiling, spent=ledger.dollars, shared=shared)
+        self.budget = Budget(
+            ceiling, spent=ledger.dollars, shared=shared, find_raised=self._find_raised
+        )
         self._store = store
         self._saving = asyncio.Lock()
         self._recorded = ledger.sent_to
@@ -88,6 +99,10 @@ class Meter:
         meter = cls(store, ceiling, ledger, shared, billable, on_progress)
         meter.report()
         return meter
+
+    async def _find_raised(self) -> float:
+        raised = await self._store.load(CEILING_KEY, RaisedCeiling)
+        return raised.dollars if raised else 0.0
 
     def report(self) -> None:
         if self._on_progress:

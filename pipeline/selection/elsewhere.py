@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript
 from pipeline.resources import Workspace
+from pipeline.selection.decide import distinct_candidates
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.confidence import sigmoid, to_log_odds
 from pipeline.selection.scoring.readings import quote_expectation
@@ -41,7 +42,8 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     verdict, standings, chosen = judged.verdict, judged.standings, judged.verdict.chosen
     if chosen is None or standings is None or verdict.method != "evidence":
         return verdict
-    fit = [c for c in verdict.order if standings.reproduces(c) and not standings.breaks(c)]
+    best_first = distinct_candidates(standings.table, (*verdict.finalists, *verdict.order))
+    fit = [c for c in best_first if standings.reproduces(c) and not standings.breaks(c)]
     among = (chosen, *(c for c in fit if c != chosen))
     found = await _run(workspace, script, [judged.table.candidates[c].patch.diff for c in among])
     runs = dict(zip(among, found.runs, strict=True))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, join_names, pluralize
-from pipeline.data.suite_reports import FurtherScript, Reason, Standing
+from pipeline.data.suite_reports import FurtherScript, Reason, Standing, TestOutcome
 from pipeline.data.types import VoteTable
 from pipeline.selection.methods import behaving_alike, likeliest_alike
 from pipeline.selection.scoring.features import measure_extent
 from pipeline.selection.scoring.standings import Standings
-from pipeline.selection.verdict import Verdict, name_edits
+from pipeline.selection.verdict import Judgement, Verdict, name_edits
 from prompts.text import shorten, strip_ansi
 from sandbox.program import Execution
 
@@ -37,6 +37,18 @@ def explain_choice(standings: Standings, verdict: Verdict) -> str:
     names = name_edits(standings.table, verdict.order)
     described = _describe_evidence(standings, chosen, names, alike=alike)
     return " ".join(filter(None, (_describe_decision(standings.table, verdict), alike, described)))
+
+
+def explain_with_reproduction(judged: Judgement, outcomes: Sequence[TestOutcome | None]) -> str:
+    """The explanation of a verdict, after the reproduction test ran with the other edits, too.
+
+    `outcomes`: as in `Standings.with_reproduction`.
+    """
+    verdict, known = judged.verdict, judged.standings
+    if known is None:
+        return verdict.why
+    before, now = explain_choice(known, verdict), known.with_reproduction(outcomes)
+    return verdict.why.removesuffix(before) + explain_choice(now, verdict)
 
 
 def _describe_evidence(

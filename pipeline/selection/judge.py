@@ -37,6 +37,7 @@ from pipeline.selection.verdict import (
     SelectionQuestion,
     Verdict,
     name_edits,
+    order_by_scripts,
 )
 from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
 from pipeline.store import digest
@@ -276,6 +277,8 @@ class Judge:
             standings = self._results.mark_near(standings)
             final = _final_verdict(standings, so_far, candidate, skipped)
             return await self._save_verdict(standings.table, final, standings)
+        if so_far.order:
+            so_far = replace(so_far, order=order_by_scripts(standings.table, so_far.order))
         verdict = replace(
             so_far,
             reason=reason,
@@ -341,7 +344,7 @@ def _final_verdict(
     candidate: int,
     skipped: Mapping[int, Sequence[str]],
 ) -> Verdict:
-    order = (candidate, *(c for c in so_far.order if c != candidate))
+    order = order_by_scripts(standings.table, (candidate, *so_far.order))
     by = so_far.decided_by if not skipped else decider_without_model(standings, so_far.method)
     verdict = replace(so_far, decided_by=by, order=order)
     return replace(

@@ -38,6 +38,12 @@ def rank_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[int, ...]:
     return tuple(first.values())
 
 
+def order_by_scripts(table: VoteTable, order: Sequence[int]) -> tuple[int, ...]:
+    """The first of `order`, then all other edits by the scripts that they pass, as tables show."""
+    first, *others = rank_edits(table, order)
+    return (first, *sorted(others, key=lambda c: -table.votes(c)))
+
+
 def rank_result(result: Selection | NoFix) -> tuple[int, ...]:
     """The ranked edits of a finished run (see `rank_edits`); empty if the run judged no edit.
 
@@ -150,7 +156,8 @@ class Verdict(Frozen):
     sample: int | None = None
     """The chosen candidate's sample, used to score the run later."""
     order: tuple[int, ...] = ()
-    """The chosen candidate, then the fallbacks, best first; equal diffs appear once."""
+    """The chosen candidate, then the others by the scripts that they pass; without a choice, the
+    best first. Equal diffs appear once."""
     finalists: tuple[int, ...] = ()
     """The candidates of the final decision, best first."""
     decided_by: DecidedBy = "only one"

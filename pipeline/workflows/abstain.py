@@ -21,7 +21,7 @@ from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context
 from pipeline.data.types import FixedSince, JudgedEdits, NoFix, NoFixReason
 from pipeline.edits.external import MOST_CONTENT, diff_commits
-from pipeline.generation.testing import NOT_FIXED, TestingState
+from pipeline.generation.scripts import NOT_FIXED, TestingState
 from pipeline.models.base import ModelUnavailable
 from pipeline.replies import NothingToFix
 from pipeline.resources import Resources, Workspace

@@ -24,8 +24,9 @@ from pipeline.data.types import (
 from pipeline.regression.suite import RegressionSuite
 from pipeline.reproduction.mechanical import show_script
 from pipeline.resources import Workspace
+from pipeline.selection.explain import explain_with_reproduction
 from pipeline.selection.scoring.standings import build_standings
-from pipeline.selection.verdict import assign_letters, rank_result, to_letter
+from pipeline.selection.verdict import Judgement, assign_letters, rank_result, to_letter
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
@@ -35,8 +36,9 @@ MAX_TRIED = 10
 _CONCURRENCY = 4
 
 
-async def try_others(chosen: Selection, workspace: Workspace) -> Selection:
-    """Add the results of the reproduction test with the other edits to the evidence of `chosen`.
+async def try_others(chosen: Selection, judged: Judgement, workspace: Workspace) -> Selection:
+    """Add the results of the reproduction test with the other edits to the evidence of `chosen`,
+    and to what its explanation says of edits that behave alike. `judged` chose it.
 
     At most `MAX_TRIED` edits are tried, best first, each once; none when the time is over.
 
@@ -58,8 +60,9 @@ async def try_others(chosen: Selection, workspace: Workspace) -> Selection:
         diff: read_test_outcome(run) for diff, run in zip(others, runs, strict=True)
     }
     known[chosen.candidate.patch.diff] = read_test_outcome(proof.reproduction.after)
-    reproduced = tuple(known.get(one.patch.diff) for one in edits)
-    return replace(chosen, evidence=replace(proof, reproduced=reproduced))
+    reproduced: tuple[TestOutcome | None, ...] = tuple(known.get(one.patch.diff) for one in edits)
+    why = explain_with_reproduction(judged, reproduced)
+    return replace(chosen, evidence=replace(proof, reproduced=reproduced, why=why))
 
 
 async def run_reproduction(test: Reproduction, patch: Patch, workspace: Workspace) -> Execution:

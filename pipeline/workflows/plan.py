@@ -9,7 +9,8 @@ from pipeline.data.options import Options
 from pipeline.data.types import Issue, TestScript, Usage
 from pipeline.generation.diversity import assign_generators
 from pipeline.generation.exploring import CONTEXT_TOKENS
-from pipeline.generation.testing import NOT_FIXED, write_script
+from pipeline.generation.scripts import NOT_FIXED
+from pipeline.generation.testing import write_script
 from pipeline.localisation.tree_search import find_beam
 from pipeline.models.base import ModelProfile
 from pipeline.resources import Resources

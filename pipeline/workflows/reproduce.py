@@ -298,7 +298,7 @@ def _describe_work(plan: TestPlan | None, *, brought: bool) -> str:
     """What the model is about to be asked for; the edit may have `brought` its own test."""
     if brought:
         return "Describing the edit, which brought its own test."
-    return "Writing the regression test." if plan else "Describing the edit."
+    return "Writing the reproduction test." if plan else "Describing the edit."
 
 
 def _build_selection(

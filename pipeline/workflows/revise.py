@@ -67,6 +67,9 @@ class Revision(Frozen):
         return own or self.answer
 
 
+REVISING_KEY = "revising"
+
+
 class ReviseState(State):
     before: Execution | None = None
     """The test without any edit; only if the change is rewritten."""
@@ -195,7 +198,7 @@ async def revise(
     machine = ReviseMachine(
         resources, task=task, files=await _read_files(task, resources), own_tests=own_tests
     )
-    state = await drive_on_budget(machine, ReviseState, resources.store, "revising")
+    state = await drive_on_budget(machine, ReviseState, resources.store, REVISING_KEY)
     if state.phase is not Phase.APPROVED:
         return Revision(patch=None, answer="", spent_ceiling=state.reached)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)

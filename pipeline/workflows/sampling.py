@@ -28,7 +28,8 @@ from pipeline.generation.diversity import (
 )
 from pipeline.generation.editing import EditingMachine, EditingState, opening
 from pipeline.generation.exploring import ExploringMachine, ExploringState, cut_context
-from pipeline.generation.testing import NOT_FIXED, TestingState, write_script
+from pipeline.generation.scripts import NOT_FIXED, TestingState
+from pipeline.generation.testing import write_script
 from pipeline.localisation.stages import show_located
 from pipeline.models.base import Model, ModelUnavailable
 from pipeline.models.wrappers import CacheWarmup, DrawnModel
@@ -37,6 +38,7 @@ from pipeline.resources import Resources, drive_on_budget
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import Phase, State
 from pipeline.workflows.habits import read_habits
+from pipeline.workflows.heard import hear
 from prompts.templates import render
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
@@ -276,6 +278,7 @@ class Sampler:
                 said.nothing, said.why, said.phase = None, "", Phase.ASKING
                 said.pending = render("testing/insist")
                 await self._store.save(f"testing/{number}", said)
+        issue = await hear(issue, f"testing-{number}", resources)
         return await write_script(issue, resources, sample=number)
 
     async def _write_edit(self, issue: Issue, sample: Sample, direction: Direction) -> Sample:
@@ -291,6 +294,7 @@ class Sampler:
         warmed_up = self._warmed_up.setdefault((generator, turn), CacheWarmup(model))
         resources = dataclasses.replace(self._resources, model=warmed_up)
         key = f"editing/{number}"
+        issue = await hear(issue, f"editing-{number}", resources)
         task = EditTask(
             issue, start.context, number, seed, self._own_tests, direction, self._habits
         )

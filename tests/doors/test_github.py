@@ -131,7 +131,7 @@ def ended(server: str) -> dict[str, int]:
     with urllib.request.urlopen(f"{server}/metrics", timeout=120) as page:
         text = page.read().decode()
     counts = re.findall(r'(?m)^capuchin_runs_ended_total\{end="([^"]+)"\} (\d+)$', text)
-    return {end: int(count) for end, count in counts if count != "0" and end != "tended"}
+    return {end: int(count) for end, count in counts if count != "0" and end != "followed up"}
 
 
 async def played(folder: Path) -> Scene:

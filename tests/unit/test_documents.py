@@ -9,7 +9,7 @@ import yaml
 
 from bot.cli import COMMANDS
 from bot.commands.dispatch import VERBS
-from bot.github.credentials import PERMISSIONS
+from bot.github.credentials import ACTIONS_PERMISSIONS, PERMISSIONS
 from bot.settings_table import fill_tables
 from bot.webhooks.decide import PAYLOADS
 from capuchin_demo.hub.tokens import generate_app
@@ -25,24 +25,27 @@ def test_the_tables_of_settings_and_keys_are_current() -> None:
     assert fill_tables(text) == text, "run: python -m bot.settings_table docs/settings.md"
 
 
+ASKED = PERMISSIONS | ACTIONS_PERMISSIONS
+
+
 def test_the_readme_is_read_in_two_minutes() -> None:
     assert len(README.splitlines()) <= 120
 
 
 def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:
-    assert MANIFEST["default_permissions"] == PERMISSIONS
+    assert MANIFEST["default_permissions"] == ASKED
     unasked = {"installation", "installation_repositories"}  # which no App may list
     assert sorted(MANIFEST["default_events"]) == sorted(PAYLOADS.keys() - unasked)
 
 
 def test_the_readme_gives_a_reason_for_each_permission() -> None:
-    for name, level in PERMISSIONS.items():
+    for name, level in ASKED.items():
         assert re.search(rf"\| {name.replace('_', ' ')} \| {level} \| \w+", README)
 
 
 def test_the_demo_hub_grants_what_the_manifest_asks_for() -> None:
     granted = generate_app().permissions
-    assert {name: granted[name] for name in PERMISSIONS} == PERMISSIONS
+    assert {name: granted[name] for name in ASKED} == ASKED
 
 
 def test_every_command_the_readme_shows_exists() -> None:
@@ -84,7 +87,7 @@ READING_ORDER = (
     "pipeline/generation/testing.py",
     "sandbox/base.py",
 )
-MOST_TO_READ = 530
+MOST_TO_READ = 500
 """Lines of all the files that a newcomer reads first."""
 
 

@@ -213,7 +213,7 @@ async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
             out(f"\nNo fix: {failures.no_fix_reason(honest.reason)}\n")
         case None:
             out(f"\nThe run ended: {failures.failure_reason(run.failure, run.detail)}\n"
-                if run.failure else f"\nThe run ended: {run.status.value}.\n")  # fmt: skip
+                if run.failure else f"\nThe run ended: {run.status.words}.\n")  # fmt: skip
     out(f"\n{render_spending(accounts)}\n\n")
     recorded = " for recorded answers; nothing was paid" if env.recorded else ""
     out(f"Cost at list prices: ${run.dollars:.4f}{recorded}.\n")

@@ -21,7 +21,8 @@ from pipeline.data.types import Issue, Selection
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.exploring import ExploringMachine, ExploringState
-from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
+from pipeline.generation.scripts import NOT_FIXED, TestingState
+from pipeline.generation.testing import TestingMachine
 from pipeline.lab.bundles import list_entries, read_documents
 from pipeline.lab.dataset import BadData
 from pipeline.lab.learning.records import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options
-from pipeline.generation.testing import NOT_FIXED
+from pipeline.generation.scripts import NOT_FIXED
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.grading import GradedInstance, Grader
 from pipeline.lab.learning.records import (

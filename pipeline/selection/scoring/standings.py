@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from pipeline.data.options import Recalibration
-from pipeline.data.suite_reports import FurtherScript, Standing
+from pipeline.data.suite_reports import FurtherScript, Standing, TestOutcome
 from pipeline.data.types import Candidate, VoteTable
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.selection.scoring.confidence import (
@@ -227,6 +227,18 @@ class Standings:
 
         standings = tuple(with_result(c, old) for c, old in enumerate(self.entries))
         return dataclasses.replace(self, entries=standings)
+
+    def with_reproduction(self, outcomes: Sequence[TestOutcome | None]) -> Standings:
+        """The same where edits behave alike only if the reproduction test ends alike with them.
+
+        `outcomes`: one for each candidate; None: it was not tried with it.
+        """
+        keys = [(one.behaves_as, end) for one, end in zip(self.entries, outcomes, strict=True)]
+        entries = tuple(
+            replace(one, behaves_as=keys.index(key))
+            for one, key in zip(self.entries, keys, strict=True)
+        )
+        return dataclasses.replace(self, entries=entries)
 
 
 def build_standings(

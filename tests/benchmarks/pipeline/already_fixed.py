@@ -37,7 +37,7 @@ from pipeline.data.options import Options
 from pipeline.data.progress import Event
 from pipeline.data.types import Issue, NoFix, Usage
 from pipeline.edits.external import diff_commits
-from pipeline.generation.testing import TestingState
+from pipeline.generation.scripts import TestingState
 from pipeline.lab.dataset import read_rows
 from pipeline.lab.grading import GradedInstance
 from pipeline.lab.recall import find_clone

@@ -37,6 +37,8 @@ OPERATIONS: Mapping[str, str] = {
     "/users/{username}": "get",
     REPO: "get",
     REPO + "/installation": "get",
+    REPO + "/actions/jobs/{job_id}/logs": "get",
+    REPO + "/actions/runs/{run_id}/rerun-failed-jobs": "post",
     REPO + "/branches": "get",
     REPO + "/branches/{branch}": "get",
     REPO + "/check-runs": "post",

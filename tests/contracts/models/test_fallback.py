@@ -15,7 +15,8 @@ import pytest
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, Selection
-from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.generation.scripts import TestingState
+from pipeline.generation.testing import TestingMachine
 from pipeline.machine import drive
 from pipeline.models.base import (
     ContextTooLong,

@@ -35,8 +35,8 @@ async def test_help_lists_what_can_be_said_and_nothing_else(bot: BotHarness) -> 
     issue = await bot.report_issue(bot.add_repo())
     await bot.say(issue, "/capuchin")
     (said,) = bot.comments_of(issue)
-    verbs = ("fix", "retry", "plan", "judge #12 #34", "use B", "stop", "status", "explain")
-    for verb in (*verbs, "stats", "config", "help"):
+    verbs = ("fix", "retry", "plan", "judge #12 #34", "use B", "more", "budget", "stop", "status")
+    for verb in (*verbs, "explain", "stats", "config", "help"):
         assert f"`/capuchin {verb}" in said
 
 
@@ -61,7 +61,7 @@ async def test_an_unknown_verb_is_answered_with_the_nearest(
 
 @pytest.mark.parametrize(
     "told",
-    ["@capuchin", "@capuchin thanks a lot!", "I like /capuchin fix", "> /capuchin fix", "hello"],
+    ["I like /capuchin fix", "> /capuchin fix", "hello"],
 )
 async def test_talk_is_left_alone(bot: BotHarness, told: str) -> None:
     issue = await bot.report_issue(bot.add_repo())

@@ -57,6 +57,8 @@ async def test_the_issue_itself_cannot_be_judged(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     await bot.say(issue, f"/capuchin judge #{issue.number} #7")
     (said,) = bot.comments_of(issue)
+    quoted, said = said.split("\n\n", 1)
+    assert quoted == f"> `/capuchin judge #{issue.number} #7`"
     assert said.startswith(f"#{issue.number} is this issue.")
     assert await bot.runs.get_latest(ref_of(issue.repo), issue.number) is None
 
@@ -74,7 +76,7 @@ async def test_edits_are_not_offered_for_a_pull_request_that_is_over(
     runs = len(await bot.storage.run_queries.list_recent())
     for place in (issue, pull):
         await bot.say(place, "/capuchin use B")
-        assert bot.comments_of(place)[-1].startswith(f"#{pull.number} is {how}")
+        assert f"\n\n#{pull.number} is {how}" in bot.comments_of(place)[-1]
         await bot.say(place, "/capuchin explain")
         assert "/capuchin use" not in bot.comments_of(place)[-1]
     assert len(await bot.storage.run_queries.list_recent()) == runs

@@ -6,7 +6,7 @@ from typing import Final
 
 from bot.data.run import RunStatus
 from capuchin_demo.recorded.recording import RecordedAnswer
-from pipeline.generation.testing import TestingState
+from pipeline.generation.scripts import TestingState
 from sandbox.program import Ending
 from tests.e2e import shop
 from tests.e2e.harness import StartBot

@@ -10,7 +10,7 @@ import pytest
 from bot.comments import followup
 from bot.comments.followup import CHECK_NAME
 from bot.data.run import Login, Mode
-from bot.followup.run import CHECKS_GRACE
+from bot.followup.checks import CHECKS_GRACE
 from capuchin_demo.hub.check_actions import (
     queue_suite,
     report_check,

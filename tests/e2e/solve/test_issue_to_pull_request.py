@@ -24,8 +24,8 @@ BRANCH = "capuchin/issue-1-total-subtracts"
 SECTIONS = (
     "Timeline",
     "Facts",
-    "Edits × tests",
-    "Regression test",
+    "Edits × scripts",
+    "Reproduction test",
     "Scripts",
     "Environment",
     "Files",

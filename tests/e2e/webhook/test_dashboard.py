@@ -15,15 +15,19 @@ import pytest
 from pydantic import SecretStr
 
 from bot.data.progress import Progress
-from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus, now
+from bot.data.run import Failure, Login, Mode, RepoRef, Run, RunId, RunStatus, now
+from bot.followup.feedback import BATCH_KEY, FeedbackBatch, Remark
 from bot.server.app import create_app
 from bot.server.pages import Pages
 from bot.settings import Settings
+from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from pipeline.data.code_places import Context, Findings, ShownFile
+from pipeline.data.types import CommitSha, Issue
 from pipeline.store import encode_record
 from pipeline.workflows.outcome import save_end
+from pipeline.workflows.revise import REVISING_KEY, ReviseState
 from sandbox.frozen import replace
 from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.data.publishing import FIX, a_selection
@@ -143,16 +147,37 @@ async def test_a_finished_run_shows_its_edits_by_letter_with_what_they_passed(
     found = Findings(way="scout", files=12, read=12, read_tokens=4000, shown=shown)
     context = Context(files=(), findings=found)
     chosen = replace(chosen, evidence=replace(chosen.evidence, context=context))
-    await save_end(storage.checkpoints(run.id), chosen)
-    assert "(proposed)" not in (await client.get(address(settings, run))).text  # not yet
+    store = storage.checkpoints(run.id)
+    await store.save(
+        ISSUE_KEY, Issue(repository="acme/shop", title="total() <b>subtracts", body="")
+    )
+    await save_end(store, chosen)
+    assert "(chosen)" not in (await client.get(address(settings, run))).text  # not yet
     await lease.finish(replace(run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=9))
     page = (await client.get(address(settings, run))).text
-    first, second = page.index("<b>A</b> (proposed): passes 2 of"), page.index("<b>B</b>: passes")
+    first, second = page.index("<b>A</b> (chosen): passes 2 of"), page.index("<b>B</b>: passes")
     assert first < page.index("a + b  # &lt;/pre&gt;&lt;script&gt;") < second < page.index("b + a")
     assert page.count('<details class="edit"') == 2
+    assert ": total() &lt;b&gt;subtracts</h1>" in page
+    assert f"{chosen.confidence:.0%} likely to be right" in page
     # A sample that explores is shown fewer of them, and reads others.
     assert "1 of 12 files, 200 of 4,000 tokens" in page
     assert "<script" not in page
+
+
+async def test_a_follow_up_shows_what_was_asked_and_answered(
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
+) -> None:
+    run, lease = await begun(storage, mode=Mode.FOLLOW_UP)
+    store = storage.checkpoints(run.id)
+    remark = Remark(id="review-1", by=Login("bob"), text="Use <sum>().")
+    batch = FeedbackBatch(head=CommitSha("0" * 40), remarks=(remark,), done=True)
+    await store.save(BATCH_KEY, batch)
+    await store.save(REVISING_KEY, ReviseState(pending="", answer="It sums & adds."))
+    await lease.finish(replace(run, status=RunStatus.FOLLOWED_UP))
+    page = (await client.get(address(settings, run))).text
+    asked, answered = page.index("Use &lt;sum&gt;()."), page.index("It sums &amp; adds.")
+    assert page.index("<b>bob:</b>") < asked < answered
 
 
 async def test_a_pull_request_is_a_link_only_to_the_web(

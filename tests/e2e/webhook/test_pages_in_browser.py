@@ -203,7 +203,7 @@ async def test_a_page_is_live_while_the_run_works_and_reloads_at_its_end(
         await tab.wait_for("document.querySelectorAll('.bar rect').length === 5")
         await check_page(tab, "live-phone-light")
         await end(lease)
-        await tab.wait_for("!window.stayed && document.body.textContent.includes('proposed')")
+        await tab.wait_for("!window.stayed && document.body.textContent.includes('(chosen)')")
         await check_page(tab, "ended-phone-light")
 
 

@@ -66,7 +66,16 @@ async def test_each_record_of_a_run_names_it_and_the_stage(one_sample_bot: BotHa
     assert {"context", "edits", "reproduction"} <= {record["stage"] for record in asked}
     (ended,) = (r for r in ours if r["event"].startswith(f"Run {run.id} ended after "))
     assert (ended["logger"], "stage" in ended) == ("bot.queue.attempt", False)
-    assert (ended["status"], "cause" in ended) == (run.status.value, False)
+    assert (ended["status"], "cause" in ended) == (run.status.words, False)
+    acts = [r for r in ours if r["logger"] == "bot.audit"]
+    assert {act["by"] for act in acts} == {run.asked_by}
+    said = [act["event"].removeprefix("GitHub: ") for act in acts]
+    assert {
+        f"POST /repos/acme/shop/issues/{run.issue}/comments",
+        f"git push {run.head_commit} refs/heads/{run.branch}",
+        "POST /repos/acme/shop/pulls",
+    } <= set(said)
+    assert not any(act.startswith("GET ") for act in said)
 
 
 async def test_the_end_of_a_failed_run_is_one_line_with_class_cause_and_status(
@@ -215,7 +224,7 @@ async def test_a_run_leaves_samples_and_one_trace(
         pytest.skip(f"{SERVER} is missing: npm install -g --ignore-scripts @elastic/{SERVER}")
     spans = [span for span in receiver.list_spans() if span["traceId"] == run.id]
     (root,) = list_roots(spans, run)
-    assert (root["name"], root["attributes"]["capuchin.status"]) == ("run", run.status.value)
+    assert (root["name"], root["attributes"]["capuchin.status"]) == ("run", run.status.words)
     stages = {span["spanId"]: span for span in spans if span["name"].startswith("stage ")}
     assert {span["parentSpanId"] for span in stages.values()} == {root["spanId"]}
     asked = [span for span in spans if span["name"].startswith("model call ")]

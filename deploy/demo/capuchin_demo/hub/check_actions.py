@@ -43,12 +43,12 @@ def create(state: State, repo: Repo, sha: str, fields: Json, by: User) -> CheckR
 
 
 def create_foreign(
-    state: State, repo: Repo, sha: str, app: str, fields: Json, by: User
+    state: State, repo: Repo, sha: str, app: str, fields: Json, by: User, log: str = ""
 ) -> CheckRun:
     """Create the only check run of another App's suite; sends the suite's completion."""
     queued = _find_queued(repo, sha, app)
     suite = queued or CheckSuite(state.next_id(), sha, app)
-    run = CheckRun(state.next_id(), suite, "", sha, started_at=now(), app=app)
+    run = CheckRun(state.next_id(), suite, "", sha, started_at=now(), app=app, log=log)
     _apply(run, fields)
     if queued is None:
         repo.check_suites.append(suite)
@@ -169,6 +169,7 @@ async def report_check(
     *,
     name: str = "tests",
     app: str = "ci",
+    log: str = "",
     **extra: object,
 ) -> CheckRun:
     """Report another App's only check run on the pull request's head; no conclusion: it runs."""
@@ -176,9 +177,17 @@ async def report_check(
     fields = {"name": name, "status": status, **extra}
     if conclusion:
         fields["conclusion"] = conclusion
-    run = create_foreign(state, pull.repo, pull.head_sha, app, fields, state.add_user("ci"))
+    by = state.add_user("ci")
+    run = create_foreign(state, pull.repo, pull.head_sha, app, fields, by, log=log)
     await state.wait_until_delivered()
     return run
+
+
+async def report_again(state: State, pull: Pull, run: CheckRun, conclusion: str) -> None:
+    """A job that was to run again ends."""
+    _apply(run, {"status": "completed", "conclusion": conclusion})
+    events.send_suite_event(state, pull.repo, run.suite, "completed", state.add_user("ci"))
+    await state.wait_until_delivered()
 
 
 async def report_status(

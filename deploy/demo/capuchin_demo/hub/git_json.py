@@ -203,6 +203,8 @@ def check_run(repo: Repo, one: CheckRun, app: Json) -> Json:
     """`check-run`."""
     here = f"{repo.api_url}/check-runs/{one.id}"
     page = f"{repo.page_url}/runs/{one.id}"
+    if one.app == "github-actions":
+        page = f"{repo.page_url}/actions/runs/{one.suite.id}/job/{one.id}"
     app = _app_of(one.app, app)
     return {
         "id": one.id,

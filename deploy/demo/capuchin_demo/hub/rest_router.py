@@ -12,7 +12,14 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from capuchin_demo.hub import rest_checks, rest_git, rest_issues, rest_pulls, rest_repositories
+from capuchin_demo.hub import (
+    rest_actions,
+    rest_checks,
+    rest_git,
+    rest_issues,
+    rest_pulls,
+    rest_repositories,
+)
 from capuchin_demo.hub.faults import Refusal, not_found
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, match
@@ -25,6 +32,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *rest_issues.OPERATIONS,
     *rest_pulls.OPERATIONS,
     *rest_checks.OPERATIONS,
+    *rest_actions.OPERATIONS,
     *rest_git.OPERATIONS,  # last: its refs match what the others' paths have after a ref
 )
 

@@ -123,6 +123,8 @@ def create_app(state: State) -> Starlette:
 
     async def show_attachment(request: Request) -> Response:
         """Without a session, as a server asks: pictures need a signature in private mode."""
+        if "authorization" in request.headers:  # it belongs to another service
+            return PlainTextResponse("InvalidAuthenticationInfo", 400)
         content = state.attachments.get(request.url.path)
         signed = request.query_params.get("jwt") == state.attachment_jwt
         if content is None or (

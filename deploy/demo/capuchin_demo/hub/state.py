@@ -227,6 +227,8 @@ class CheckRun:
     completed_at: datetime | None = None
     app: str = ""
     """The slug of the App that created it; empty for the hub's own App."""
+    log: str = ""
+    """Of a job of GitHub Actions, whose check run this is."""
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.state import AppInstallation, Repo, User, now
 
 PERMISSIONS: Mapping[str, str] = {
+    "actions": "write",
     "checks": "write",
     "contents": "write",
     "issues": "write",

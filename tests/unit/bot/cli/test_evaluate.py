@@ -17,7 +17,7 @@ from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.suite_reports import Standing
 from pipeline.data.types import Candidate, Patch, Usage
 from pipeline.generation.editing import EditingState
-from pipeline.generation.testing import TestingState
+from pipeline.generation.scripts import TestingState
 from pipeline.models.base import Message, ModelProfile, Price
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import vote

@@ -154,6 +154,7 @@ BIG = STATS._replace(
     ),
 )  # fmt: skip
 
+CHOOSING = Progress(stages={"choice": datetime(2026, 1, 2, tzinfo=UTC)})
 ANSWERS: Bodies = {
     "help": replies.help_text(
         "capuchin",
@@ -167,6 +168,15 @@ ANSWERS: Bodies = {
     "fix on another's pull request": replies.foreign_pull(),
     "stop: nothing runs": replies.nothing_to_stop(),
     "status: no run": replies.no_run("capuchin"),
+    "said while it works": replies.answer_to_remark(Progress(edits_begun=2), 10, "capuchin"),
+    "said too late": replies.answer_to_remark(CHOOSING, 10, "capuchin"),
+    "a mention": replies.answer_to_mention("capuchin"),
+    "more: no samples": replies.no_samples("capuchin"),
+    "more: too many": replies.how_many_samples("capuchin", 90),
+    "budget: nothing runs": replies.nothing_to_raise("capuchin"),
+    "budget: which": replies.which_ceiling("capuchin", 10, 25),
+    "budget: no ceiling of a day": replies.which_ceiling("capuchin", 10, None),
+    "budget: raised": replies.ceiling_raised(15),
     "status: queued": replies.run_status(
         replace(RUN, status=RunStatus.QUEUED),
         QueuePosition(position=3, expected_seconds=(1200, 1800)),
@@ -214,7 +224,6 @@ ANSWERS: Bodies = {
     "use: which": candidates.which_candidate("capuchin", PullCandidates(CHOSEN, 12, None)),
     "use: nothing": candidates.nothing_to_use(),
     "use: no longer kept": candidates.candidates_expired(12),
-    "use: on the pull request": candidates.answer_on_issue(7),
     "judge: which": candidates.which_pulls("capuchin", 20),
     "judge: the issue": candidates.issue_itself("capuchin", 7),
     "use: closed": candidates.pull_is_closed(12, "closed"),
@@ -338,7 +347,8 @@ def test_the_rule_for_phones_notices() -> None:
 
 
 INNER = {
-    "status_marker", "pull_marker", "find_run", "reply_marker", "refusal_marker", "note_marker",
+    "status_marker", "result_marker", "pull_marker", "find_run", "reply_marker", "refusal_marker",
+    "note_marker",
     "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates",
     "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",

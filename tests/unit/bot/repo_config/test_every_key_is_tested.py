@@ -44,6 +44,7 @@ ACTS: Final[Mapping[str, str]] = {
     "follow_up": "e2e/followup/test_reviews.py::"
     "test_reviews_are_left_to_people_where_the_repository_says_so",
     "stale_days": CARE + "test_stale_ones_are_kept_where_the_repository_says_so",
+    "answer_ci": "e2e/followup/test_red_ci.py::",
     "monthly_summary": "e2e/commands/test_stats.py::"
     "test_the_last_month_is_summed_up_once_where_it_is_wanted",
     "samples": "machines/test_solve.py::"

@@ -12,18 +12,13 @@ from tests.support.data.publishing import BREAKS, FAILS, FIX, HANGS, PASSES, sel
 def test_each_edit_has_its_letter_and_each_result_its_words() -> None:
     table = build_edit_table(selection_of_three())
     assert table is not None
-    assert [(edit.letter, edit.proposed, edit.votes) for edit in table.edits] == [
+    assert [(edit.letter, edit.chosen, edit.votes) for edit in table.edits] == [
         ("A", True, 2),
         ("B", False, 1),
         ("C", False, 0),
     ]
     words = [run.cell.words for run in (*table.edits[1].runs, *table.edits[2].runs)]
-    assert words == [
-        "passes",
-        "fails: the issue is present",
-        "no verdict: exit code 1",
-        "times out",
-    ]
+    assert words == ["passes", "fails", "no verdict: exit code 1", "times out"]
     assert [line.kind for line in table.edits[0].diff] == ["", "", "", "hunk", "", "del", "add"]
 
 

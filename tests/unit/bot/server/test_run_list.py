@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from datetime import UTC, date, datetime, timedelta
 
-from bot.data.run import Run, RunStatus, now
+from bot.data.run import Mode, Run, RunId, RunStatus, now
 from bot.server.run_list import (
     DAYS,
     HEIGHT,
@@ -13,6 +13,7 @@ from bot.server.run_list import (
     WIDTH,
     RunFilter,
     draw_days,
+    group_follow_ups,
     list_runs,
     summarize_days,
 )
@@ -69,3 +70,17 @@ def test_no_run_makes_empty_pictures() -> None:
     for picture in (ET.fromstring(chart.svg) for chart in charts):
         assert not picture.findall(f"{SVG}rect")
         assert "Nothing" in (picture.findtext(f"{SVG}desc") or "")
+
+
+def test_follow_ups_stand_under_the_run_that_opened_their_pull_request() -> None:
+    def tended(name: str, pull: int) -> Run:
+        return a_run(id=RunId(name), issue=pull, mode=Mode.FOLLOW_UP)
+
+    opened = a_run(id=RunId("opened"), issue=7, pull_request=12)
+    other = a_run(id=RunId("other"), issue=12)
+    runs = [tended("new", 12), other, tended("old", 12), opened, tended("b", 20), tended("a", 20)]
+    assert [(run.id, [one.id for one in below]) for run, below in group_follow_ups(runs)] == [
+        ("opened", ["new", "old"]),
+        ("other", []),
+        ("b", ["a"]),
+    ]

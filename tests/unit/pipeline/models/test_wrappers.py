@@ -22,7 +22,7 @@ from pipeline.models.base import (
     Price,
     Reply,
 )
-from pipeline.models.metering import Ledger, Meter
+from pipeline.models.metering import CEILING_KEY, Ledger, Meter, RaisedCeiling
 from pipeline.models.spec import UNKNOWN_HOST
 from pipeline.models.wrappers import CacheWarmup, ConcurrencyWindow, MeteredModel, ThrottledModel
 from pipeline.run_errors import BudgetSpent
@@ -92,6 +92,16 @@ async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> No
         await metered.complete(ModelRequest("", SAID, call="testing/2"))
     assert str(caught.value) == "$2.00 of $2.00 is spent."
     assert model.asked == ["testing/0", "testing/1"]
+
+
+async def test_a_ceiling_that_a_person_raises_holds_from_the_next_call_on(tmp_path: Path) -> None:
+    metered, _ = await _metered(Scripted(), tmp_path, ceiling=1)
+    await metered.complete(ModelRequest("", SAID, call="testing/0"))
+    await DirStore(tmp_path).save(CEILING_KEY, RaisedCeiling(dollars=2))
+    await metered.complete(ModelRequest("", SAID, call="testing/1"))
+    with pytest.raises(BudgetSpent) as caught:
+        await metered.complete(ModelRequest("", SAID, call="testing/2"))
+    assert str(caught.value) == "$2.00 of $2.00 is spent."
 
 
 async def test_spending_survives_a_crash(tmp_path: Path) -> None:

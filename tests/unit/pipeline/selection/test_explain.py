@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from pipeline.data.suite_reports import FurtherScript
-from pipeline.data.types import Candidate, Patch, VoteTable
-from pipeline.selection.explain import explain_choice
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
+from pipeline.selection.explain import explain_choice, explain_with_reproduction
 from pipeline.selection.scoring.standings import build_standings
-from pipeline.selection.verdict import Verdict
+from pipeline.selection.verdict import Judgement, Verdict
+from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
 from tests.support.data.diffs import diff_of
 
@@ -70,3 +71,26 @@ def test_a_choice_by_a_model_says_how_the_scripts_ended_that_count(
 
 def test_an_edit_from_outside_has_its_own_name() -> None:
     assert "A model chose #12 among the best 3" in explain(FOUGHT, source="#12")
+
+
+def test_edits_do_not_behave_alike_where_the_reproduction_test_tells_them_apart() -> None:
+    candidates = tuple(
+        Candidate(
+            sample=n,
+            patch=Patch(diff=diff_of("a = 0\n", f"a = {n + 1}\n" + "b = 1\n" * n, "a.py")),
+        )
+        for n in range(2)
+    )
+    scripts = tuple(TestScript(text=f"s{n}") for n in range(3))
+    table = VoteTable(
+        candidates=candidates, tests=scripts, base=(ran(2),) * 3, runs=((ran(0),) * 3,) * 2
+    )
+    standings = build_standings(table, issue="", all_tests=False)
+    verdict = Verdict(method="evidence", chosen=0, order=(0, 1), decided_by="evidence")
+    verdict = replace(verdict, why=f"C came first. {explain_choice(standings, verdict)}")
+    judged = Judgement(table, verdict, standings)
+    assert "behave alike" in verdict.why
+    assert explain_with_reproduction(judged, ("passes", "passes")) == verdict.why
+    apart = explain_with_reproduction(judged, ("passes", "fails"))
+    assert "behave alike" not in apart
+    assert apart.startswith("C came first. ")

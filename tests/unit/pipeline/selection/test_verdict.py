@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
-from pipeline.selection.verdict import assign_letters, rank_edits, to_letter, to_rank
+from pipeline.selection.verdict import (
+    assign_letters,
+    order_by_scripts,
+    rank_edits,
+    to_letter,
+    to_rank,
+)
 from sandbox.program import Ending, Execution
 
 
@@ -22,6 +28,18 @@ def test_the_order_comes_first_and_equal_diffs_share_a_letter() -> None:
     assert rank_edits(table, (2,)) == (2, 1, 0)
     assert assign_letters(table, (2,)) == ("C", "B", "A", "B")
     assert rank_edits(table) == (1, 2, 0)
+
+
+def test_after_the_chosen_edit_letters_follow_the_scripts_that_a_table_shows() -> None:
+    table = VoteTable(
+        candidates=tuple(Candidate(sample=n, patch=Patch(diff=str(n))) for n in range(4)),
+        tests=(TestScript(text="t"), TestScript(text="u")),
+        base=(run(2), run(2)),
+        runs=((run(2), run(2)), (run(0), run(0)), (run(0), run(2)), (run(0), run(0))),
+    )
+    order = order_by_scripts(table, (2, 0))
+    assert order == (2, 1, 3, 0)
+    assert assign_letters(table, order) == ("D", "B", "A", "C")
 
 
 def test_a_letter_names_a_rank_and_a_rank_a_letter() -> None:

@@ -1,0 +1,57 @@
+"""The words and marks for edits and what ran with them, in comments, pages and terminals alike.
+
+Edits run against scripts (which show the issue), the reproduction test (which is committed) and the
+repository's own tests. The ends of runs have theirs in `RunStatus.words`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pipeline.data.suite_reports import TestOutcome
+from sandbox.program import Ending, Execution
+
+EDIT_TABLE: Final = "Edits × scripts"
+UNEDITED: Final = "unedited code"
+REPRODUCTION_TEST: Final = "reproduction test"
+CHOSEN: Final = "chosen"
+
+
+class Mark(NamedTuple):
+    """How a script or a test ended."""
+
+    sign: str
+    """For a cell of a table; empty if unknown."""
+    words: str
+    """As the verb of a sentence."""
+    kind: str
+    """Its style on pages: `good`, `bad`, `odd`, or empty if unknown."""
+
+
+PASSES: Final = Mark("✅", "passes", "good")
+FAILS: Final = Mark("❌", "fails", "bad")
+NO_VERDICT: Final = Mark("💥", "no verdict", "odd")
+TIMEOUT: Final = Mark("⏱", "times out", "odd")
+
+
+def mark_script(run: Execution) -> Mark:
+    """How a script ended: exit code 2 means that the issue is still present; any other, that the
+    script itself broke."""
+    if run.passed:
+        return PASSES
+    if run.ending is Ending.TIMEOUT:
+        return TIMEOUT
+    return FAILS if run.exit_code == 2 else NO_VERDICT
+
+
+def mark_test(outcome: TestOutcome | None) -> Mark:
+    """How the reproduction test ended; None: it did not run with this edit."""
+    match outcome:
+        case "passes":
+            return PASSES
+        case "fails":
+            return FAILS
+        case "not run":
+            return Mark(NO_VERDICT.sign, "could not be run", NO_VERDICT.kind)
+        case None:
+            return Mark("", "not known", "")
