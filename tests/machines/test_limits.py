@@ -102,8 +102,8 @@ async def test_what_a_small_window_had_no_room_for_is_told(
     shop.sandbox.results = remembered
     ranking = "<ranking>\n" + "\n".join(["shop/till.py", *more]) + "\n</ranking>"
     for window, told in ((200_000, False), (40_000, True)):
-        model = ScriptedModel(simple(GOOD_EDIT, APPROVE, **{"ranking/0": [ranking]}))
-        model.window = window
+        asked: dict[str, list[Answer]] = {"ranking/0": [ranking]}
+        model = ScriptedModel(simple(GOOD_EDIT, APPROVE, **asked), window=window)
         store = DirStore(tmp_path / f"store-{window}")
         result = await shop.solver(model, scout=False, store=store).solve(ISSUE)
         assert isinstance(result, Selection)
