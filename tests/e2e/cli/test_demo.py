@@ -88,8 +88,8 @@ def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Pa
         out, found = read_until(process, r"^Pull request: (http://127\.0\.0\.1:\d+/.+)/pull/2$")
         rows = {line.split("  ")[1]: line.split()[-1] for line in out.splitlines()[3:8] if line}
         assert {"edit A (chosen)", "edit B", "edit C"} <= rows.keys(), out
-        assert rows["edit A (chosen)"] == rows["edit C"] == "3"
-        assert rows["edit B"] == "1", "the wrong edit is found out by the others' tests"
+        assert rows["edit A (chosen)"] == rows["edit B"] == "3"
+        assert rows["edit C"] == "1", "the wrong edit is found out by the others' tests"
         assert "the selection machine" in out
         assert re.search(r"\b911\b.+\b911\b", out), "the suite, without the edit and with it"
         assert re.search(r"exit 1\b.+exit 0\b", out), "the reproduction test, likewise"
