@@ -74,9 +74,8 @@ def explain_outage(error: BaseException) -> str:
     match error:
         case redis.exceptions.BusyLoadingError():
             return "Redis is still loading its data"
-        case redis.exceptions.ReadOnlyError() if "READONLY" in str(error) or "replica" in str(
-            error
-        ):
+        # "NOREPLICAS Not enough good replicas to write" is another matter.
+        case redis.exceptions.ReadOnlyError() if "read only replica" in str(error):
             return "Redis is a replica, which takes no writes"
         case redis.exceptions.ReadOnlyError():
             return "Redis takes no writes: its memory or disk is full, or its replicas are away"

@@ -93,7 +93,7 @@ async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_ask
     said = model.conversations["reproduction"]
     assert 'path="tests/test_till.py"' in said[0].text
     assert (result.evidence.title, result.evidence.notes) == ("Add up", ())
-    assert "regression test" in shop.said[-1]
+    assert "reproduction test" in shop.said[-1]
 
 
 async def test_tests_that_are_there_stay_and_a_new_file_may_be_sent_instead(shop: Shop) -> None:

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
 from pydantic import Field
@@ -145,20 +146,7 @@ class IssueRow(Frozen):
 
 
 BENCHMARKED = frozenset(
-    {
-        "astropy/astropy",
-        "django/django",
-        "matplotlib/matplotlib",
-        "mwaskom/seaborn",
-        "pallets/flask",
-        "psf/requests",
-        "pydata/xarray",
-        "pylint-dev/pylint",
-        "pytest-dev/pytest",
-        "scikit-learn/scikit-learn",
-        "sphinx-doc/sphinx",
-        "sympy/sympy",
-    }
+    (resources.files("pipeline.lab.learning") / "benchmarked.txt").read_text("utf-8").split()
 )
 """The repositories of SWE-bench, which the paper leaves out."""
 

@@ -297,7 +297,7 @@ async def test_a_worker_rides_out_a_redis_that_takes_no_writes(
         run_id = await bench.ask()
         await bench.redis.config_set(setting, full)
         worker = await bench.start_worker()
-        lines = await said(worker, "Redis does not answer")
+        lines = await said(worker, "Redis takes no writes")
         await bench.redis.config_set(setting, empty)
         lines += await said(worker, "Redis answers again")
         assert not any("Traceback" in line for line in lines), "".join(lines)
