@@ -21,13 +21,14 @@ from typing import Any
 from bot.commands.dispatch import VERBS, CommandDispatcher
 from bot.commands.report import write_summaries
 from bot.comments.replies import render_writes_spent
+from bot.data.request import MissedEvent
 from bot.data.run import Mode
 from bot.errors import GitHubError
 from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.queue.attempt import RunHandler
-from bot.queue.missed_webhooks import REPOSITORY_SECONDS, MissedEvent, find_missed_events
+from bot.queue.missed_webhooks import REPOSITORY_SECONDS, find_missed_events
 from bot.queue.sweep import SweepActions
 from bot.queue.worker import REDIS_SECONDS, Worker
 from bot.runner.models import check_models, warn_of_settings

@@ -7,7 +7,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
-from bot.data.run import CommentLocation, IssueVersion, Login, Mode, RepoRef, RunId, StopReason
+from bot.data.run import (
+    CommentLocation,
+    IssueSnapshot,
+    IssueVersion,
+    LabeledIssue,
+    Login,
+    Mode,
+    RepoRef,
+    RunId,
+    StopReason,
+)
 from pipeline.data.types import CommitSha
 from sandbox.frozen import Frozen
 
@@ -296,3 +306,15 @@ class LabelEvent(NamedTuple):
     @property
     def script_args(self) -> tuple[str, int, int, str, str]:
         return self.hash_field, self.at, self.until, *self.covering_fields
+
+
+MissedEvent = (
+    LabeledIssue
+    | IssueSnapshot
+    | CommandRequest
+    | IssueRemark
+    | ConfigCheckRequest
+    | PullUpdate
+    | SetUpRequest
+)
+"""What a look at GitHub finds that no webhook told."""

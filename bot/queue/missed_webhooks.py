@@ -13,6 +13,7 @@ from bot.data.request import (
     ConfigCheckRequest,
     Delay,
     IssueRemark,
+    MissedEvent,
     PullUpdate,
     SetUpRequest,
 )
@@ -31,16 +32,6 @@ REPOSITORY_SECONDS: Final = 0.4
 """Between two repositories, at most. Each is asked three times, so that a look takes half of the
 900 requests a minute that GitHub allows, whether or not they count against the hourly limit
 (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api)."""
-
-MissedEvent = (
-    LabeledIssue
-    | IssueSnapshot
-    | CommandRequest
-    | IssueRemark
-    | ConfigCheckRequest
-    | PullUpdate
-    | SetUpRequest
-)
 
 
 async def find_missed_events(

@@ -16,6 +16,7 @@ from bot.data.request import (
     CommandRequest,
     ConfigCheckRequest,
     IssueRemark,
+    MissedEvent,
     PullUpdate,
     SetUpRequest,
     StartOutcome,
@@ -77,18 +78,7 @@ class IdleStops:
 SUMMARY_SECONDS: Final = 6 * 3600.0
 
 Act = Callable[[], Awaitable[None]]
-FindMissedEvents = Callable[
-    [Cursors],
-    AsyncIterator[
-        LabeledIssue
-        | IssueSnapshot
-        | CommandRequest
-        | IssueRemark
-        | ConfigCheckRequest
-        | PullUpdate
-        | SetUpRequest
-    ],
-]
+FindMissedEvents = Callable[[Cursors], AsyncIterator[MissedEvent]]
 
 
 class SweepActions(NamedTuple):

@@ -42,12 +42,12 @@ def explain_choice(standings: Standings, verdict: Verdict) -> str:
 def explain_with_reproduction(judged: Judgement, outcomes: Sequence[TestOutcome | None]) -> str:
     """The explanation of a verdict, after the reproduction test ran with the other edits, too.
 
-    `outcomes`: as in `Standings.with_reproduction`.
+    `outcomes`: one for each candidate; None: it was not tried with it.
     """
     verdict, known = judged.verdict, judged.standings
     if known is None:
         return verdict.why
-    before, now = explain_choice(known, verdict), known.with_reproduction(outcomes)
+    before, now = explain_choice(known, verdict), known.split_alike(outcomes)
     return verdict.why.removesuffix(before) + explain_choice(now, verdict)
 
 

@@ -26,7 +26,7 @@ from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.scoring.canonical import read_base
 from pipeline.selection.scoring.confidence import limit_unfitted
-from pipeline.selection.scoring.readings import describe_readings, find_readings
+from pipeline.selection.scoring.readings import describe_readings
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests
 from pipeline.selection.ties import compare_by_brought_tests, score_candidates
 from pipeline.selection.verdict import (
@@ -361,7 +361,7 @@ def _final_verdict(
 
 
 def _list_readings(standings: Standings) -> list[str]:
-    readings = find_readings(standings.table, standings.voters)
+    readings = standings.readings
     return [describe_readings(standings.table, readings)] if readings else []
 
 

@@ -18,13 +18,13 @@ import dataclasses
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from statistics import fmean
 from typing import TypeVar
 
 from pipeline.data.options import Recalibration
-from pipeline.data.suite_reports import FurtherScript, Standing, TestOutcome
+from pipeline.data.suite_reports import FurtherScript, Standing
 from pipeline.data.types import Candidate, VoteTable
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.selection.scoring.confidence import (
@@ -35,7 +35,7 @@ from pipeline.selection.scoring.confidence import (
     weights_for,
 )
 from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
-from pipeline.selection.scoring.readings import find_readings, share_of_reading
+from pipeline.selection.scoring.readings import Reading, find_readings, share_of_reading
 from pipeline.selection.voting import reproducing_tests, run_outcome
 from sandbox.frozen import Frozen, replace
 
@@ -178,15 +178,21 @@ class Standings:
             diffs[c]: run_outcome(run)
             for c, run in zip(script.candidates, script.runs, strict=True)
         }
-        first: dict[tuple[int, str], int] = {}
-        entries = (
-            replace(
-                entry,
-                behaves_as=first.setdefault((entry.behaves_as, ends.get(diffs[c], "")), c),
-            )
-            for c, entry in enumerate(self.entries)
+        return self.split_alike([ends.get(diff) for diff in diffs])
+
+    def split_alike(self, ends: Sequence[str | None]) -> Standings:
+        """The same where edits behave alike only if `ends`, one for each candidate, are equal."""
+        keys = [(one.behaves_as, end) for one, end in zip(self.entries, ends, strict=True)]
+        entries = tuple(
+            replace(one, behaves_as=keys.index(key))
+            for one, key in zip(self.entries, keys, strict=True)
         )
-        return dataclasses.replace(self, entries=tuple(entries))
+        return dataclasses.replace(self, entries=entries)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, Reading] | None:
+        """The two ways in which the scripts read the issue, if they do; see `find_readings`."""
+        return find_readings(self.table, self.voters)
 
     def breaks(self, candidate: int) -> bool:
         """Whether it is known to break tests of the repository."""
@@ -200,8 +206,9 @@ class Standings:
         text = log_odds(self.text_evidence, weights, candidate)
         shift = self.recalibration.shift if self.recalibration else 0.0
         found = sigmoid(text + self.entries[candidate].execution + shift)
-        readings = find_readings(self.table, self.voters)
-        return min(found, share_of_reading(readings, candidate)) if readings else found
+        if self.readings is None:
+            return found
+        return min(found, share_of_reading(self.readings, candidate))
 
     def with_results(
         self,
@@ -227,18 +234,6 @@ class Standings:
 
         standings = tuple(with_result(c, old) for c, old in enumerate(self.entries))
         return dataclasses.replace(self, entries=standings)
-
-    def with_reproduction(self, outcomes: Sequence[TestOutcome | None]) -> Standings:
-        """The same where edits behave alike only if the reproduction test ends alike with them.
-
-        `outcomes`: one for each candidate; None: it was not tried with it.
-        """
-        keys = [(one.behaves_as, end) for one, end in zip(self.entries, outcomes, strict=True)]
-        entries = tuple(
-            replace(one, behaves_as=keys.index(key))
-            for one, key in zip(self.entries, keys, strict=True)
-        )
-        return dataclasses.replace(self, entries=entries)
 
 
 def build_standings(
