@@ -12,7 +12,6 @@ from pydantic import Field
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import parse_diff, split_diff
-from pipeline.data.options import Options
 from pipeline.lab.dataset import Dataset, LocatedInstance, TestNames, read_outcomes
 from pipeline.languages.registry import is_runnable, is_source
 from pipeline.languages.test_command import TestCommand
@@ -134,14 +133,11 @@ class Grader:
         codebase: Codebase,
         sandbox: Sandbox,
         store: Store,
-        options: Options,
     ) -> None:
-        """`options`: the test command."""
         self._instance = instance
         self._codebase = codebase
         self._sandbox = sandbox
         self._store = store
-        self._options = options
         self._tests = {p for file in parse_diff(instance.test_patch) for p in (file.old, file.new)}
 
     async def find_tests(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -149,7 +145,7 @@ class Grader:
         both; two runs with the edit must agree. Raises as `Sandbox.run`."""
         one = self._instance
         try:
-            for command in await find_commands(self._codebase, self._options.test_command):
+            for command in await find_commands(self._codebase):
                 wanted = RequestedTests(files=command.covers(self._files()))
                 if not wanted.files:
                     continue
@@ -202,7 +198,7 @@ class Grader:
     async def _find_runner(self) -> tuple[TestRunner | None, TestRun | str]:
         """The first command that reports any of the benchmark's tests, and their outcomes."""
         why = "No command of the repository runs its tests."
-        for command in await find_commands(self._codebase, self._options.test_command):
+        for command in await find_commands(self._codebase):
             files = command.covers(self._files())
             if not files:
                 continue

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from pipeline.codebase.text import pluralize
 from pipeline.lab.recall import render_localisation, render_recall_svg
@@ -89,9 +92,11 @@ def render_figures(report: Report) -> dict[str, str]:
         steps = [(name, value, None) for name, value in report.stages.items()]
         found["stages.svg"] = bar_chart("How far each step gets", per_cent, steps, left=460)
     if report.recall:
-        found["ranked_context.svg"] = render_recall_svg(
+        found["recall.svg"] = render_recall_svg(
             "Recall of the reference edit's files after ranking", {"ranked": report.recall}
         )
+    if report.compressions:
+        found["compression.svg"] = _compression_chart(report.compressions)
     if report.dollars:
         found["dollars.svg"] = _dollars_chart(report, per_cent)
     if report.serial:
@@ -187,7 +192,7 @@ def _recall(report: Report) -> list[str]:
     """CodeMonkeys, Figure 3: recall on the left, compression on the right."""
     if not report.recall:
         return []
-    squeezed = "" if report.compression is None else f"{report.compression:.1f}"
+    squeezed = f"{fmean(report.compressions):.1f}" if report.compressions else ""
     return section(
         "Context after ranking",
         "Per cent of instances for which all files of the reference edit fit into the given number "
@@ -195,6 +200,20 @@ def _recall(report: Report) -> list[str]:
         ("tokens", *(f"{budget:,}" for budget in report.recall), "compression"),
         [("recall", *(f"{value:.1f}" for value in report.recall.values()), squeezed)],
     )
+
+
+def _compression_chart(factors: Sequence[float]) -> str:
+    """CodeMonkeys, Figure 3, right: the distribution over instances."""
+    bounds = (0, 2, 5, 10, 20, 50, 100, math.inf)
+    rows = [
+        (
+            f"{low} to {high}" if high < math.inf else f"more than {low}",
+            100 * sum(low < factor <= high for factor in factors) / len(factors),
+            None,
+        )
+        for low, high in pairwise(bounds)
+    ]
+    return bar_chart("Tokens searched for each token shown", percent_axis("instances, %"), rows)
 
 
 def _dollars(report: Report) -> list[str]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from statistics import fmean
 from typing import Final, NamedTuple
 
 from pipeline.codebase.commit import Codebase
@@ -264,14 +263,13 @@ def recall_by_budget(shown: Sequence[tuple[Context, frozenset[str]]]) -> dict[in
     }
 
 
-def mean_compression(contexts: Sequence[Context]) -> float | None:
-    """The mean of tokens searched over tokens shown; None if no context has both."""
-    factors = [
+def list_compressions(contexts: Sequence[Context]) -> tuple[float, ...]:
+    """How many tokens were searched for each one shown, of each context that has both."""
+    return tuple(
         context.findings.read_tokens / size
         for context in contexts
         if context.findings and (size := sum(file.tokens for file in context.files))
-    ]
-    return fmean(factors) if factors else None
+    )
 
 
 BEST, ANY, CHOSEN = "best answer of the search", "any answer of the search", "chosen edit"

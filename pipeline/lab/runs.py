@@ -18,7 +18,7 @@ from pipeline.data.types import VoteTable
 from pipeline.lab.bundles import FinishedRun, coverage_by_dollars
 from pipeline.lab.dataset import BadData, SampleLabels, list_changed_files
 from pipeline.lab.predictions import Evaluation
-from pipeline.lab.recall import mean_compression, recall_by_budget, score_localisation
+from pipeline.lab.recall import list_compressions, recall_by_budget, score_localisation
 from pipeline.lab.scoring import (
     CurvePoint,
     Report,
@@ -269,7 +269,7 @@ def evaluate_runs(
         localisation=score_localisation(runs, references),
         strategies=score_strategies(played),
         difficulty=score_by_difficulty(played, levels),
-        compression=mean_compression([context for context, _ in shown]),
+        compressions=list_compressions([context for context, _ in shown]),
     )
     return Evaluation(report, _choices(cases, methods))
 

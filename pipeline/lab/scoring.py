@@ -229,8 +229,8 @@ class Report(Frozen):
     recall: Mapping[int, float] = {}
     """The share of instances whose files of the reference edit fit into so many tokens of the
     ranked context; runs only."""
-    compression: float | None = None
-    """Mean tokens searched over tokens shown; runs only."""
+    compressions: tuple[float, ...] = ()
+    """Tokens searched over tokens shown, by run; runs only."""
     localisation: Mapping[str, LocationScore] = {}
     """How often the places of the reference edit were named, by what named them."""
     strategies: tuple[StrategyScore, ...] = ()

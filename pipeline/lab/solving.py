@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from statistics import fmean, median
 from typing import NamedTuple
 
 from pydantic import Field
 
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import Account, Usage
-from pipeline.lab.recall import BUDGETS, MethodRecall, Recall, files_within
-from pipeline.lab.render import bar_chart, percent_axis, section
-from pipeline.lab.scoring import percent
+from pipeline.lab.render import section
 from pipeline.models.base import Price
 from sandbox.frozen import Frozen
 
@@ -101,10 +98,6 @@ def _cost_line(account: Account, price: Price) -> CostLine:
     )
 
 
-RANKED = "the model's ranking"
-"""The name of the order in which files were shown."""
-
-
 class SolvedInstance(Frozen):
     """One instance: what the pipeline chose, and which of its edits resolve it."""
 
@@ -122,10 +115,6 @@ class SolvedInstance(Frozen):
     """Why the run has not ended yet. Never saved."""
     labels: dict[int, tuple[int, ...]] = Field(default_factory=dict[int, tuple[int, ...]])
     """By sample: its revisions that resolve the instance, from 0; see `SampleLabels`."""
-    shown: tuple[tuple[str, int], ...] = ()
-    """The files that the solver saw, the most useful first, with their tokens."""
-    read_tokens: int = 0
-    """Tokens that were searched for them."""
     accounts: tuple[Account, ...] = ()
     seconds: float = 0.0
     """Of wall time, grading included."""
@@ -176,62 +165,15 @@ def list_graded(found: Sequence[SolvedInstance]) -> list[SolvedInstance]:
     return [one for one in found if not one.cannot_tell and not one.unfinished]
 
 
-def measure_shown(
-    found: Sequence[SolvedInstance], references: Mapping[str, frozenset[str]]
-) -> Recall:
-    """How often the first tokens shown contain every file that the reference edit changes
-    (CodeMonkeys, Figure 3, left); runs that ended before any file was ranked are missing."""
-    cases = [one for one in found if one.shown and one.instance_id in references]
-    recall: dict[int, float] = {}
-    tokens: dict[int, float] = {}
-    for budget in BUDGETS if cases else ():
-        taken = [files_within(one.shown, budget) for one in cases]
-        pairs = zip(cases, taken, strict=True)
-        recall[budget] = percent(
-            [float(references[one.instance_id] <= some.keys()) for one, some in pairs]
-        )
-        tokens[budget] = fmean(sum(some.values()) for some in taken)
-    missing = {one.instance_id: "No file was shown." for one in found if one not in cases}
-    way = MethodRecall(
-        recall=recall,
-        tokens=tokens,
-        compression=fmean(map(compression, cases)) if cases else 0.0,
-        read_tokens=fmean(one.read_tokens for one in cases) if cases else 0.0,
-    )
-    return Recall(instances=len(cases), missing=missing, ways={RANKED: way} if cases else {})
-
-
-def compression(one: SolvedInstance) -> float:
-    """How many times fewer tokens were shown than searched."""
-    return one.read_tokens / max(1, sum(tokens for _, tokens in one.shown))
-
-
-def render_compression(found: Sequence[SolvedInstance]) -> str:
-    """The distribution of compression factors as SVG (CodeMonkeys, Figure 3, right)."""
-    factors = [compression(one) for one in found if one.shown]
-    rows: list[tuple[str, float, None]] = []
-    low = 0
-    for high in (2, 5, 10, 20, 50, 100, None):
-        name = f"{low} to {high}" if high else f"more than {low}"
-        some = [f for f in factors if low < f and (high is None or f <= high)]
-        rows.append((name, 100 * len(some) / max(1, len(factors)), None))
-        low = high or low
-    return bar_chart("Tokens searched for each token shown", percent_axis("instances, %"), rows)
-
-
-def render_summary(
-    report: SolveReport, costs: Sequence[CostLine], shown: Recall, found: Sequence[SolvedInstance]
-) -> str:
-    """The summary, Table 1 and Figure 3 in Markdown."""
-    graded = list_graded(found)
+def render_summary(report: SolveReport, costs: Sequence[CostLine], graded: int) -> str:
+    """The summary and Table 1 in Markdown, over the `graded` instances."""
     score = "" if report.score is None else f", {report.score:.1f} %"
     parts = [
         "# Our own runs\n",
-        f"{pluralize(report.instances, 'instance')}, {len(graded)} finished and graded: "
+        f"{pluralize(report.instances, 'instance')}, {graded} finished and graded: "
         f"{len(report.resolved)} resolved{score}. ${report.dollars:.2f} at list prices, "
         f"{report.seconds:,.0f} s.\n",
-        *_render_costs(costs, len(graded)),
-        *_render_shown(shown, graded),
+        *_render_costs(costs, graded),
     ]
     for title, some in (
         ("Not resolved", report.unresolved),
@@ -258,25 +200,3 @@ def _render_costs(lines: Sequence[CostLine], instances: int) -> list[str]:
         ("stage", "calls", "input", "output", "cache read", "cache write", "total", "%"),
         [cost_cells(line, whole) for line in lines],
     )
-
-
-def _render_shown(shown: Recall, graded: Sequence[SolvedInstance]) -> list[str]:
-    """CodeMonkeys, Figure 3."""
-    if not shown.ways:
-        return []
-    way = shown.ways[RANKED]
-    factors = [compression(one) for one in graded if one.shown]
-    return [
-        *section(
-            "Recall of context",
-            f"{pluralize(shown.instances, 'instance')}: per cent for which all edited files are "
-            "within the given number of tokens that the solver saw first, in its own ranking.",
-            ("", *(f"{budget:,}" for budget in BUDGETS)),
-            [
-                ("recall", *(f"{way.recall[budget]:.1f}" for budget in BUDGETS)),
-                ("tokens", *(f"{way.tokens[budget]:,.0f}" for budget in BUDGETS)),
-            ],
-        ),
-        f"For each token shown, {median(factors):.1f} were searched (median; mean "
-        f"{way.compression:.1f}).\n",
-    ]

@@ -11,11 +11,10 @@ import pytest
 
 from pipeline.bundle import write_bundle
 from pipeline.data.code_places import Located
-from pipeline.data.options import Options
 from pipeline.data.types import Issue, Usage
 from pipeline.lab.dataset import BadData
 from pipeline.lab.learning.attempts import read_attempts
-from pipeline.lab.learning.filtering import check_attempt, execute_checks, filter_data
+from pipeline.lab.learning.filtering import Checker, check_attempt, filter_data
 from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue
 from pipeline.lab.learning.training_rows import outcome_prompt
 from pipeline.localisation.process_reward import StepScore, render_judgement
@@ -93,19 +92,8 @@ async def run(shop: Shop, answers: Mapping[str, list[Answer]], **options: Any) -
 
 async def collect(shop: Shop) -> tuple[Attempt, ...]:
     found = await read_attempts(shop.folder / "runs", {NAME: SOLVED})
-    return tuple(
-        [
-            await execute_checks(
-                SOLVED,
-                attempt,
-                codebase=shop.codebase,
-                sandbox=shop.sandbox,
-                store=DirStore(shop.folder / "checks"),
-                options=Options(),
-            )
-            for attempt in found
-        ]
-    )
+    checker = Checker(shop.codebase, shop.sandbox, DirStore(shop.folder / "checks"))
+    return tuple([await checker.execute(SOLVED, attempt) for attempt in found])
 
 
 async def test_each_row_of_the_policy_is_a_request_that_was_served(shop: Shop) -> None:

@@ -28,7 +28,13 @@ from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
-from pipeline.lab.dataset import BadData, Dataset, read_predictions, read_rows
+from pipeline.lab.dataset import (
+    BadData,
+    Dataset,
+    LocatedInstance,
+    read_predictions,
+    read_rows,
+)
 from pipeline.lab.grading import (
     DrawnEdit,
     ExecutedEdit,
@@ -46,6 +52,7 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.canonical import read_base
 from pipeline.store import DirStore, ScopedStore, Store
+from sandbox.base import Sandbox
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace
 from sandbox.scratch import scratch_folder
@@ -55,52 +62,48 @@ from sandbox.scratch import scratch_folder
 class Workplace:
     """The open environment of one instance's base commit."""
 
-    grader: Grader
-    near: NearbyTests
+    codebase: Codebase
+    sandbox: Sandbox
+    store: Store
+    """For results that are true of this environment only."""
     environment: str
     """How it was made, and its health. Untrusted."""
+
+    def build_grader(self, row: GradedInstance) -> Grader:
+        return Grader(row, self.codebase, self.sandbox, self.store)
 
 
 class Workplaces:
     """Makes the environments of instances, one after another."""
 
     def __init__(self, trees: Path, settings: Settings, runner: PipelineRunner) -> None:
-        self._trees = trees
+        self.trees = trees
         self._runner = runner
         self._images_bytes = settings.sandbox_images_mb * 1_000_000
 
-    async def open_codebase(self, row: GradedInstance) -> Codebase:
-        """Raises CannotMeasure: the clone or commit is missing."""
-        return await open_base(self._trees, row.repo, row.base_commit)
-
     @asynccontextmanager
-    async def open(self, row: GradedInstance, store: Store) -> AsyncGenerator[Workplace]:
+    async def open(self, row: LocatedInstance, store: Store) -> AsyncGenerator[Workplace]:
         """The environment of `row`; its results are saved in `store`.
 
         Raises:
             CannotMeasure: the clone or commit is missing, or nothing could be installed.
             SandboxUnavailable: call again to continue.
         """
-        codebase = await self.open_codebase(row)
-        options = Options()
+        codebase = await open_base(self.trees, row.repo, row.base_commit)
         job = Job(
             run_id=RunId(f"grade-{digest(row.instance_id)}"),
             issue=Issue(repository=row.repo, title="", body=row.problem_statement),
             codebase=codebase,
-            options=options,
-            scope=scope_of_clone(self._trees, row.repo),
+            options=Options(),
+            scope=scope_of_clone(self.trees, row.repo),
         )
         report = partial(print_event, of=row.instance_id)
         try:
             async with self._runner.open_environment(job, store, report) as environment:
                 best = environment.record.best
-                tests = ScopedStore(store, environment.image)
-                sandbox = environment.sandbox
-                yield Workplace(
-                    Grader(row, codebase, sandbox, tests, options),
-                    NearbyTests(Workspace(sandbox, codebase, tests, options)),
-                    best.line() if best else "",
-                )
+                own = ScopedStore(store, environment.image)
+                line = best.line() if best else ""
+                yield Workplace(codebase, environment.sandbox, own, line)
         except EnvironmentFailed as error:
             raise CannotMeasure(f"No environment: {error}") from error
 
@@ -199,7 +202,7 @@ async def _grade_saved(
         began = time.monotonic()
         try:
             async with places.open(row, own) as place:
-                grade = await place.grader.grade(diff)
+                grade = await place.build_grader(row).grade(diff)
                 grade = replace(grade, environment=place.environment)
         except CannotMeasure as error:
             grade = InstanceGrade(instance_id=row.instance_id, cannot_tell=str(error))
@@ -297,7 +300,7 @@ async def _execute_instance(
     own = ScopedStore(store, name)
     edits = [patches.get(name, "") for patches in data.patches.values()]
     try:
-        base = await read_base(await places.open_codebase(row), edits)
+        base = await read_base(await open_base(places.trees, row.repo, row.base_commit), edits)
     except CannotMeasure:
         base = dict[str, str]()  # `open` says so below
     drawn = await asyncio.to_thread(draw_edits, data, name, base.get)
@@ -321,14 +324,16 @@ async def _execute_edits(
     row: GradedInstance, drawn: Sequence[DrawnEdit], place: Workplace
 ) -> Executions:
     edits: list[ExecutedEdit] = []
+    grader = place.build_grader(row)
+    tests = NearbyTests(Workspace(place.sandbox, place.codebase, place.store, Options()))
     for edit in drawn:
-        judged = await place.grader.judge(edit.diff)
+        judged = await grader.judge(edit.diff)
         if judged.grade.cannot_tell:
             return Executions(edits=(), cannot_tell={row.instance_id: judged.grade.cannot_tell})
         if not judged.to_fix:
             continue  # it does not apply
         try:
-            near = await place.near.compare(edit.diff)
+            near = await tests.compare(edit.diff)
         except PatchRejected:
             continue
         edits.append(

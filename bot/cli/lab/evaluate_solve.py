@@ -36,11 +36,11 @@ from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, Issue, NoFix, Patch, Selection
 from pipeline.lab.bundles import read_run
-from pipeline.lab.dataset import BadData, list_changed_files, read_references, read_rows
+from pipeline.lab.dataset import BadData, read_references, read_rows
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
-from pipeline.lab.recall import Recall, open_base, render_svg, scope_of_clone
+from pipeline.lab.recall import open_base, scope_of_clone
 from pipeline.lab.runs import evaluate_runs
 from pipeline.lab.solving import (
     CostLine,
@@ -49,8 +49,6 @@ from pipeline.lab.solving import (
     build_solve_report,
     cost_table,
     list_graded,
-    measure_shown,
-    render_compression,
     render_summary,
 )
 from pipeline.models.base import Price
@@ -110,7 +108,6 @@ class Solved:
     report: SolveReport
     found: tuple[SolvedInstance, ...]
     costs: tuple[CostLine, ...]
-    shown: Recall
     evaluation: Evaluation | None
     """Of the finished and graded runs; None without any."""
 
@@ -148,7 +145,6 @@ async def evaluate_solved(
         report=build_solve_report(found),
         found=found,
         costs=tuple(cost_table(accounts, _read_prices(accounts, settings))),
-        shown=measure_shown(graded, list_changed_files(references)),
         evaluation=evaluation,
     )
 
@@ -172,7 +168,7 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
         OSError: a file cannot be written.
     """
     report = solved.report
-    text = render_summary(report, solved.costs, solved.shown, solved.found)
+    text = render_summary(report, solved.costs, len(list_graded(solved.found)))
     if solved.evaluation:
         write_report(out, solved.evaluation.report, solved.evaluation.chosen)
         text += "\n" + render_markdown(solved.evaluation.report)
@@ -180,7 +176,6 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
     document["costs"] = [
         line._asdict() | {"usage": line.usage.model_dump()} for line in solved.costs
     ]
-    document["recall"] = solved.shown.model_dump(mode="json")
     document["selection"] = to_json(solved.evaluation.report) if solved.evaluation else None
     printed = json.dumps(document, indent=1) + "\n"
     rows = [
@@ -192,9 +187,6 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
         "solve.json": printed,
         "predictions.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
     }
-    if solved.shown.ways:
-        files["recall.svg"] = render_svg(solved.shown)
-        files["compression.svg"] = render_compression(list_graded(solved.found))
     write_output(out, files, see="report.md", document=printed, text=text, as_json=as_json)
     if not as_json:
         sys.stdout.write(printable(text))
@@ -346,7 +338,6 @@ class _Solving:
             for sample, patches in revisions.items()
         }  # fmt: skip
         best = outcome.environment.best if outcome.environment else None
-        context = outcome.context
         return replace(
             found,
             outcome=report.outcome,
@@ -355,8 +346,6 @@ class _Solving:
             note=told[chosen].note if chosen else f"No edit was chosen: {report.reason}.",
             labels={sample: right for sample, right in labels.items() if right},
             environment=best.line() if best else "",
-            shown=tuple((file.path, file.tokens) for file in context.files) if context else (),
-            read_tokens=context.findings.read_tokens if context and context.findings else 0,
         )
 
     async def _choose_again(
@@ -409,7 +398,7 @@ class _Grades:
         run_store = self.solving.open_store(row)
         async with self.solving.runner.open_environment(job, run_store, report) as environment:
             tests = ScopedStore(self.store, environment.image)
-            grader = Grader(row, job.codebase, environment.sandbox, tests, Options())
+            grader = Grader(row, job.codebase, environment.sandbox, tests)
             for diff in wanted:
                 if diff not in found:
                     found[diff] = await grader.grade(diff)

@@ -18,22 +18,19 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter
 
 from bot.cli import FAILED, USAGE
-from bot.cli.display import print_event, print_progress
+from bot.cli.display import print_progress
 from bot.cli.lab.collect_github import list_closed_issues
-from bot.cli.lab.evaluate_grade import open_runner
+from bot.cli.lab.evaluate_grade import Workplaces, open_runner
 from bot.comments.status import find_run
-from bot.data.job import Job
-from bot.data.run import RunId, now
+from bot.data.run import now
 from bot.errors import RunFailed, TryLater, translate_errors
 from bot.github.app import GitHubApp
 from bot.outcomes import find_outcomes
-from bot.runner.runner import PipelineRunner
 from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.history import HISTORY_DAYS
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
-from pipeline.data.options import Options
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.learning.attempts import read_attempts
 from pipeline.lab.learning.collect import (
@@ -48,11 +45,11 @@ from pipeline.lab.learning.filtering import (
     OUTCOME,
     POLICY,
     PROCESS,
-    execute_checks,
+    Checker,
     filter_data,
-    find_oracle,
     read_filtered,
     render_filter_report,
+    to_instance,
     write_filtered,
     write_instances,
 )
@@ -76,10 +73,10 @@ from pipeline.lab.learning.records import (
     read_data,
     write_data,
 )
-from pipeline.lab.recall import CannotMeasure, open_base, scope_of_clone
+from pipeline.lab.recall import CannotMeasure
 from pipeline.run_errors import OtherFormat
-from pipeline.store import DirStore, ScopedStore
-from sandbox.errors import EnvironmentFailed, SandboxError
+from pipeline.store import DirStore, ScopedStore, Store
+from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from bot.cli import Subparsers
@@ -225,67 +222,35 @@ async def _execute_all(
             by_issue.setdefault(one.id, [])
     store = DirStore(out / "executions")
     async with open_runner(settings) as runner:
-
-        async def execute(name: str) -> LearningData:
-            found = await _execute_issue(known[name], by_issue[name], trees, store, runner)
-            await runner.engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
-            return found
-
-        found = await gather_bounded(settings.sandbox_parallel, map(execute, by_issue))
+        places = Workplaces(trees, settings, runner)
+        found = await gather_bounded(
+            settings.sandbox_parallel,
+            (
+                _execute_issue(known[name], attempts, ScopedStore(store, name), places)
+                for name, attempts in by_issue.items()
+            ),
+        )
     return functools.reduce(LearningData.merge, found, data)
 
 
 async def _execute_issue(
-    issue: SolvedIssue,
-    attempts: list[Attempt],
-    trees: Path,
-    store: DirStore,
-    runner: PipelineRunner,
+    issue: SolvedIssue, attempts: list[Attempt], store: Store, places: Workplaces
 ) -> LearningData:
-    unchecked = LearningData((), tuple(attempts))
     try:
-        codebase = await open_base(trees, issue.repository, issue.base_commit)
-    except CannotMeasure as error:
-        print_progress(f"{issue.id}: cannot tell. {error}")
-        return unchecked
-    options = Options()
-    job = Job(
-        run_id=RunId(f"learn-{issue.id}"),
-        issue=issue.issue,
-        codebase=codebase,
-        options=options,
-        scope=scope_of_clone(trees, issue.repository),
-    )
-    own = ScopedStore(store, issue.id)
-    try:
-        async with runner.open_environment(
-            job, own, functools.partial(print_event, of=issue.id)
-        ) as environment:
-            saved = ScopedStore(own, environment.image)
-            issue = await find_oracle(
-                issue,
-                codebase=codebase,
-                sandbox=environment.sandbox,
-                store=saved,
-                options=options,
-            )
+        async with places.open(to_instance(issue), store) as place:
+            checker = Checker(place.codebase, place.sandbox, place.store)
+            issue = await checker.find_oracle(issue)
             checked: list[Attempt] = []
             for attempt in attempts:
-                found = await execute_checks(
-                    issue,
-                    attempt,
-                    codebase=codebase,
-                    sandbox=environment.sandbox,
-                    store=saved,
-                    options=options,
-                )
-                checked.append(found)
+                checked.append(await checker.execute(issue, attempt))
                 of = pluralize(len(attempts), "attempt")
                 print_progress(f"{issue.id}: {len(checked)} of {of} checked.")
-            return LearningData((issue,), tuple(checked))
-    except EnvironmentFailed as error:
-        print_progress(f"{issue.id}: cannot tell. No environment: {error}")
-        return unchecked
+    except CannotMeasure as error:
+        print_progress(f"{issue.id}: cannot tell. {error}")
+        return LearningData((), tuple(attempts))
+    finally:
+        await places.evict_images()
+    return LearningData((issue,), tuple(checked))
 
 
 _FILES: Final[dict[TrainedKind, str]] = {"policy": POLICY, "prm": PROCESS, "orm": OUTCOME}

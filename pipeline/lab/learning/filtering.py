@@ -158,95 +158,85 @@ class Oracle(Frozen):
     pass_to_pass: tuple[str, ...]
 
 
-async def execute_checks(
-    issue: SolvedIssue,
-    attempt: Attempt,
-    *,
-    codebase: Codebase,
-    sandbox: Sandbox,
-    store: Store,
-    options: Options,
-) -> Attempt:
-    """`attempt` with the results of its script on the unedited code, on the developers' edit and on
-    its own, and of the benchmark's tests where there are any.
+@dataclass(frozen=True)
+class Checker:
+    """Gathers by executions what the checks of attempts at one issue lack.
 
     Results are saved in `store`, and equal scripts with equal edits run once.
-
-    Raises as `Sandbox.run`.
     """
-    key = f"checks/{digest(issue.model_dump_json(), attempt.script, attempt.diff)[:24]}"
-    found = await load_or_run(
-        store,
-        key,
-        ExecutedChecks,
-        lambda: _execute(issue, attempt, codebase, sandbox, store, options),
-    )
-    known = {name: value for name, value in found.model_dump().items() if value is not None}
-    return replace(attempt, **known)
 
+    codebase: Codebase
+    sandbox: Sandbox
+    store: Store
 
-async def find_oracle(
-    issue: SolvedIssue, *, codebase: Codebase, sandbox: Sandbox, store: Store, options: Options
-) -> SolvedIssue:
-    """`issue` with the developers' own tests as its oracle: which of them their edit mends, and
-    which pass without it too. They are run where nobody has said so.
+    async def find_oracle(self, issue: SolvedIssue) -> SolvedIssue:
+        """`issue` with the developers' own tests as its oracle: which of them their edit mends, and
+        which pass without it too. They are run where nobody has said so.
 
-    Raises as `Sandbox.run`.
-    """
-    if issue.fail_to_pass or not issue.tests:
-        return issue
-    key = f"oracle/{digest(issue.model_dump_json())[:24]}"
+        Raises as `Sandbox.run`.
+        """
+        if issue.fail_to_pass or not issue.tests:
+            return issue
 
-    async def find() -> Oracle:
-        grader = Grader(_to_instance(issue), codebase, sandbox, store, options)
-        mended, kept = await grader.find_tests()
-        return Oracle(fail_to_pass=mended, pass_to_pass=kept)
+        async def find() -> Oracle:
+            mended, kept = await self._build_grader(issue).find_tests()
+            return Oracle(fail_to_pass=mended, pass_to_pass=kept)
 
-    found = await load_or_run(store, key, Oracle, find)
-    return replace(issue, fail_to_pass=found.fail_to_pass, pass_to_pass=found.pass_to_pass)
+        key = f"oracle/{digest(issue.model_dump_json())[:24]}"
+        found = await load_or_run(self.store, key, Oracle, find)
+        return replace(issue, fail_to_pass=found.fail_to_pass, pass_to_pass=found.pass_to_pass)
 
+    async def execute(self, issue: SolvedIssue, attempt: Attempt) -> Attempt:
+        """`attempt` with the results of its script on the unedited code, on the developers' edit
+        and on its own, and of the benchmark's tests where there are any.
 
-async def _execute(
-    issue: SolvedIssue,
-    attempt: Attempt,
-    codebase: Codebase,
-    sandbox: Sandbox,
-    store: Store,
-    options: Options,
-) -> ExecutedChecks:
-    found = ExecutedChecks()
-    if attempt.script:
-
-        async def run(diffs: Sequence[str]) -> Execution | None:
-            program = python_script(attempt.script, diffs=diffs, seconds=options.execution_seconds)
-            try:
-                return await sandbox.run(program)
-            except PatchRejected:
-                return None
-
-        before = await run(())
-        after = await run((issue.reference,))
-        own = await run((attempt.diff,)) if attempt.diff else None
-        found = replace(
-            found,
-            red_before=before is not None and before.exit_code == NOT_FIXED,
-            green_on_reference=None if after is None else after.passed,
-            passes_script=own is not None and own.passed,
+        Raises as `Sandbox.run`.
+        """
+        key = f"checks/{digest(issue.model_dump_json(), attempt.script, attempt.diff)[:24]}"
+        found = await load_or_run(
+            self.store, key, ExecutedChecks, lambda: self._execute(issue, attempt)
         )
-    if attempt.resolved is None and attempt.diff and issue.fail_to_pass:
-        grader = Grader(_to_instance(issue), codebase, sandbox, store, options)
-        grade = await grader.grade(attempt.diff)
-        found = replace(found, resolved=None if grade.cannot_tell else grade.resolved)
-    return found
+        known = {name: value for name, value in found.model_dump().items() if value is not None}
+        return replace(attempt, **known)
+
+    async def _execute(self, issue: SolvedIssue, attempt: Attempt) -> ExecutedChecks:
+        found = ExecutedChecks()
+        if attempt.script:
+            before = await self._run(attempt.script)
+            after = await self._run(attempt.script, issue.reference)
+            own = await self._run(attempt.script, attempt.diff) if attempt.diff else None
+            found = replace(
+                found,
+                red_before=before is not None and before.exit_code == NOT_FIXED,
+                green_on_reference=None if after is None else after.passed,
+                passes_script=own is not None and own.passed,
+            )
+        if attempt.resolved is None and attempt.diff and issue.fail_to_pass:
+            grade = await self._build_grader(issue).grade(attempt.diff)
+            found = replace(found, resolved=None if grade.cannot_tell else grade.resolved)
+        return found
+
+    async def _run(self, script: str, *diffs: str) -> Execution | None:
+        """How `script` ends with `diffs`; None if one does not apply."""
+        program = python_script(script, diffs=diffs, seconds=Options().execution_seconds)
+        try:
+            return await self.sandbox.run(program)
+        except PatchRejected:
+            return None
+
+    def _build_grader(self, issue: SolvedIssue) -> Grader:
+        instance = to_instance(issue)
+        return Grader(instance, self.codebase, self.sandbox, self.store)
 
 
 def write_instances(path: Path, issues: Iterable[SolvedIssue]) -> None:
     """Write the issues with decisive tests as instances of a benchmark. Raises OSError."""
-    decided = (_to_instance(issue) for issue in issues if issue.fail_to_pass)
+    decided = (to_instance(issue) for issue in issues if issue.fail_to_pass)
     write_lines(path, (one.model_dump(mode="json", by_alias=True) for one in decided))
 
 
-def _to_instance(issue: SolvedIssue) -> GradedInstance:
+def to_instance(issue: SolvedIssue) -> GradedInstance:
+    """The issue as an instance of a benchmark, whose tests decide if there are any."""
     return GradedInstance.model_validate(
         {
             "instance_id": issue.id,

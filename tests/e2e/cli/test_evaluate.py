@@ -173,7 +173,7 @@ async def test_solving_runs_grades_and_tabulates_and_goes_on(
     assert "acme/lost" in found["cannot_tell"]["acme__lost-1"]
     assert found["dollars"] > 0
     assert {line["stage"] for line in found["costs"]} >= {"Gen. tests", "Gen. edits", "Total"}
-    assert found["recall"]["ways"]["the model's ranking"]["recall"]["4000"] == 100
+    assert found["selection"]["recall"]["4000"] == 100
     assert found["selection"]["oracle"] == 100
     labels = json.loads((benchmark.out / "runs/labels.json").read_text())
     assert labels == {"acme__shop-1": {"0": [1], "1": [0]}}

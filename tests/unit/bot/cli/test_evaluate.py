@@ -262,7 +262,7 @@ def test_runs_draw_figure_3_after_ranking_and_figure_5_by_dollars(
     found = report(capsys, command)
     assert found["recall"]["8000"] == 100  # what does not fit is passed over
     assert found["recall"]["128000"] == 100
-    assert found["compression"] == 10
+    assert found["compressions"] == [10]
     # One of the two samples costs 1.25 dollars with one reply; the second edit is the third reply.
     assert found["dollars"]["1 sample"] == [[1.25, 0], [1.75, 0], [2.25, 50]]
     assert found["dollars"]["2 samples"] == [[2.5, 0], [3.5, 0], [4.5, 100]]
@@ -270,7 +270,7 @@ def test_runs_draw_figure_3_after_ranking_and_figure_5_by_dollars(
     told = (tmp_path / "out/report.md").read_text()
     assert "## Context after ranking" in told
     assert "| 2 samples | $2.50: 0.0 | $3.50: 0.0 | $4.50: 100.0 |" in told
-    for name in ("ranked_context.svg", "dollars.svg"):
+    for name in ("recall.svg", "dollars.svg"):
         assert (tmp_path / "out" / name).read_text().startswith("<svg")
 
 

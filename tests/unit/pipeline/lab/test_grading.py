@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.options import Options
 from pipeline.lab.dataset import BadData, Dataset, Instance, normalise_name, read_rows
 from pipeline.lab.grading import (
     ExecutedEdit,
@@ -77,9 +76,7 @@ def an_instance(**fields: object) -> GradedInstance:
 async def grade(folder: Path, diff: str, **fields: object) -> InstanceGrade:
     shop: Shop = await open_shop(folder, FILES)
     store = DirStore(folder / "store")
-    return await Grader(an_instance(**fields), shop.codebase, shop.sandbox, store, Options()).grade(
-        diff
-    )
+    return await Grader(an_instance(**fields), shop.codebase, shop.sandbox, store).grade(diff)
 
 
 async def test_the_reference_resolves_and_others_do_not(tmp_path: Path) -> None:
