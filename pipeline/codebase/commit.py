@@ -155,7 +155,7 @@ class Codebase:
         for batch in _batches(file for path, file in wanted.items() if path not in contents):
             names = "".join(f"{file.blob}\n" for file in batch).encode()
             output = await git(self.git_dir, "cat-file", "--batch", input=names)
-            for file, content in zip(batch, _parse_objects(output), strict=True):
+            for file, content in zip(batch, parse_objects(output), strict=True):
                 contents[file.path] = content
                 self.recent.add(file.blob, content)
         return {path: contents[path] for path in wanted if path in contents}
@@ -314,7 +314,7 @@ def _batches(files: Iterable[File]) -> Iterator[list[File]]:
         yield batch
 
 
-def _parse_objects(output: bytes) -> Iterator[bytes]:
+def parse_objects(output: bytes) -> Iterator[bytes]:
     """Split the output of `git cat-file --batch` into the contents, in order."""
     at = 0
     while at < len(output):

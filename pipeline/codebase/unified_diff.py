@@ -112,7 +112,7 @@ class _DiffParser:
         file.hunks.append(hunk)
 
     def _parse_header(self, file: FileDiff, line: str) -> None:
-        word, _, rest = line.partition(" ")
+        rest = line.partition(" ")[2]
         if line.startswith("new file mode "):
             file.old = None
             file.mode = "" if line.endswith("644") else line[-6:]
@@ -126,8 +126,6 @@ class _DiffParser:
             file.new = _parse_path(rest.partition(" ")[2], prefixed=False)
         elif line.startswith(("GIT binary patch", "Binary files ")):
             file.binary.extend(self._read_binary_lines(line))
-        elif word == "index":
-            return
 
     def _read_binary_lines(self, first: str) -> Iterator[str]:
         yield first

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,15 @@ from typing import Final
 from pipeline.codebase.commit import SUBMODULE, Codebase
 from pipeline.codebase.git import GitFailed, git, read_git_entries
 from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript
-from pipeline.edits.patches import create_scratch_repository, diff_to_tree, is_utf8, mark_binary
+from pipeline.edits.patches import (
+    TreeChange,
+    create_scratch_repository,
+    diff_to_tree,
+    is_utf8,
+    mark_binary,
+    read_blobs,
+    write_tree,
+)
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.registry import main_language
 from sandbox.frozen import Frozen
@@ -58,13 +66,6 @@ class ImportedEdits(Frozen):
 
 class UnfitEdit(Exception):
     """An edit cannot be a candidate; `str(error)` says why. Untrusted."""
-
-
-@dataclass(frozen=True)
-class _Change:
-    path: str
-    modes: tuple[str, str]
-    blobs: tuple[str, str]
 
 
 async def import_edits(
@@ -150,12 +151,15 @@ async def _import_edit(
     with scratch_folder("foreign") as scratch:
         await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await _apply_diff(scratch, codebase, edit.diff)
-        tree, changes = await _write_tree(scratch, codebase)
+        try:
+            tree, changes = await write_tree(scratch, codebase)
+        except UnicodeDecodeError:
+            raise UnfitEdit("A path in it is not UTF-8.") from None
         if any(SUBMODULE in change.modes for change in changes):
             notes.append("what it does to submodules is left out.")
             tree, changes = await _drop_submodules(scratch, codebase, changes)
         await _check_size(scratch, changes)
-        contents = await _read_contents(scratch, changes)
+        contents = await read_blobs(scratch, [blob for one in changes for blob in one.blobs])
         binary = [
             change.path
             for change in changes
@@ -174,7 +178,7 @@ async def _import_edit(
     return patch, test, [*notes, *([problem] if problem else [])]
 
 
-async def _check_size(scratch: Path, changes: Sequence[_Change]) -> None:
+async def _check_size(scratch: Path, changes: Sequence[TreeChange]) -> None:
     """Raise `UnfitEdit` if there is no change, or more than the limits allow."""
     if not changes:
         raise UnfitEdit(_NOTHING)
@@ -224,48 +228,13 @@ def _is_lf_line(line: bytes) -> bool:
     )
 
 
-async def _write_tree(scratch: Path, codebase: Codebase) -> tuple[str, list[_Change]]:
-    tree = (await git(scratch, "write-tree")).decode().strip()
-    raw = await git(
-        scratch, "diff-tree", "-r", "-z", "--raw", "--no-renames", codebase.commit, tree
-    )
-    fields = raw.split(b"\0")[:-1]
-    changes: list[_Change] = []
-    for facts, name in zip(fields[::2], fields[1::2], strict=True):
-        old, new, before, after, _ = facts.decode("ascii").removeprefix(":").split()
-        try:
-            path = name.decode("utf-8")
-        except UnicodeDecodeError:
-            raise UnfitEdit("A path in it is not UTF-8.") from None
-        changes.append(_Change(path, (old, new), (before, after)))
-    return tree, changes
-
-
 async def _drop_submodules(
-    scratch: Path, codebase: Codebase, changes: Sequence[_Change]
-) -> tuple[str, list[_Change]]:
+    scratch: Path, codebase: Codebase, changes: Sequence[TreeChange]
+) -> tuple[str, list[TreeChange]]:
     lines: list[bytes] = []
     for change in changes:
         if SUBMODULE in change.modes:
             mode, blob = change.modes[0], change.blobs[0]
             lines.append(f"{mode.lstrip('0') or '0'} {blob}\t{change.path}\0".encode())
     await git(scratch, "update-index", "-z", "--index-info", input=b"".join(lines))
-    return await _write_tree(scratch, codebase)
-
-
-async def _read_contents(scratch: Path, changes: Sequence[_Change]) -> Mapping[str, bytes]:
-    """The contents by blob. Missing blobs, such as those of new or deleted files, are left out."""
-    blobs = dict.fromkeys(b for change in changes for b in change.blobs if b.strip("0"))
-    names = "".join(f"{blob}\n" for blob in blobs).encode()
-    output = await git(scratch, "cat-file", "--batch", input=names)
-    found: dict[str, bytes] = {}
-    at = 0
-    for blob in blobs:
-        end = output.index(b"\n", at)
-        facts = output[at:end].split()
-        at = end + 1
-        if len(facts) == 3:
-            size = int(facts[2])
-            found[blob] = output[at : at + size]
-            at += size + 1
-    return found
+    return await write_tree(scratch, codebase)

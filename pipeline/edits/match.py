@@ -145,7 +145,7 @@ def _match_shifted(bare: list[str], search: list[str], replacement: list[str]) -
 
 
 def _match_decoded(bare: list[str], search: list[str], replacement: list[str]) -> Matches:
-    for decode in (_straighten, _unescape, _read_as_typed):
+    for decode in (_straighten, html.unescape, _read_as_typed):
         wanted = [decode(line) for line in search]
         if wanted != search and (
             found := _match_shifted(bare, wanted, [decode(line) for line in replacement])
@@ -161,10 +161,6 @@ _TYPOGRAPHIC = str.maketrans(
 
 def _straighten(line: str) -> str:
     return line.translate(_TYPOGRAPHIC)
-
-
-def _unescape(line: str) -> str:
-    return html.unescape(line)
 
 
 def _read_as_typed(line: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from pipeline.codebase.commit import SUBMODULE, SYMLINK, Codebase, File
+from pipeline.codebase.commit import SUBMODULE, SYMLINK, Codebase, File, parse_objects
 from pipeline.codebase.git import git
 from pipeline.codebase.grammars import grammar_of
 from pipeline.codebase.text import Globs
@@ -187,23 +187,53 @@ async def read_patched(codebase: Codebase, diff: str) -> dict[str, PatchedFile |
     """
     if not diff:
         return {}
-    found: dict[str, PatchedFile | None] = {}
     with scratch_folder("patched") as scratch:
         await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await git(scratch, "read-tree", codebase.commit)
         data = diff.encode("utf-8", "surrogateescape")
         await git(scratch, "apply", "--cached", "--whitespace=nowarn", "-", input=data)
-        tree = (await git(scratch, "write-tree")).decode().strip()
-        raw = await git(
-            scratch, "diff-tree", "-r", "-z", "--raw", "--no-renames", codebase.commit, tree
-        )
-        fields = raw.split(b"\0")[:-1]
-        for facts, name in zip(fields[::2], fields[1::2], strict=True):
-            _, mode, _, blob, _ = facts.decode("ascii").split()
-            deleted = not blob.strip("0")
-            content = b"" if deleted else await git(scratch, "cat-file", "blob", blob)
-            found[name.decode("utf-8")] = None if deleted else PatchedFile(content, mode)
-    return found
+        _, changes = await write_tree(scratch, codebase)
+        contents = await read_blobs(scratch, [change.blobs[1] for change in changes])
+    return {
+        change.path: PatchedFile(contents[blob], change.modes[1]) if blob in contents else None
+        for change in changes
+        for blob in change.blobs[1:]
+    }
+
+
+class TreeChange(NamedTuple):
+    """What differs between two trees at one path: git's modes and blobs, before and after."""
+
+    path: str
+    modes: tuple[str, str]
+    blobs: tuple[str, str]
+    """Zeros where there is no file."""
+
+
+async def write_tree(scratch: Path, codebase: Codebase) -> tuple[str, list[TreeChange]]:
+    """The tree of the scratch repository's index, and how it differs from `codebase`.
+
+    Raises:
+        UnicodeDecodeError: a path is not UTF-8.
+    """
+    tree = (await git(scratch, "write-tree")).decode().strip()
+    raw = await git(
+        scratch, "diff-tree", "-r", "-z", "--raw", "--no-renames", codebase.commit, tree
+    )
+    fields = raw.split(b"\0")[:-1]
+    changes: list[TreeChange] = []
+    for facts, name in zip(fields[::2], fields[1::2], strict=True):
+        old, new, before, after, _ = facts.decode("ascii").removeprefix(":").split()
+        changes.append(TreeChange(name.decode("utf-8"), (old, new), (before, after)))
+    return tree, changes
+
+
+async def read_blobs(scratch: Path, blobs: Iterable[str]) -> dict[str, bytes]:
+    """The contents of those `blobs` that are not zeros, by name."""
+    wanted = list(dict.fromkeys(blob for blob in blobs if blob.strip("0")))
+    names = "".join(f"{blob}\n" for blob in wanted).encode()
+    output = await git(scratch, "cat-file", "--batch", input=names)
+    return dict(zip(wanted, parse_objects(output), strict=True))
 
 
 async def diff_to_tree(scratch: Path, codebase: Codebase, tree: str) -> Patch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import PurePosixPath
@@ -18,7 +18,6 @@ from pathlib import PurePosixPath
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
-from pipeline.data.types import TestScript
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
@@ -180,11 +179,8 @@ class Described(Language):
     def file_runners(
         self, commands: Sequence[TestCommand], conventions: Conventions
     ) -> Sequence[FileRunner]:
-        return (
-            (DescribedRunner(argv=self._tests.command, tests=self._tests),)
-            if (self._tests.command)
-            else ()
-        )
+        runner = DescribedRunner(argv=self._tests.command, tests=self._tests)
+        return (runner,) if runner.argv else ()
 
     def drop_options(self, command: Sequence[str]) -> list[str]:
         ours = any("capuchin-" in word for word in command)
@@ -244,10 +240,6 @@ class Described(Language):
         fits = self.is_runnable(path) and ".." not in parts and not path.startswith("/")
         return path if path and fits else otherwise
 
-    def wrap_script(self, script: TestScript, style: str, words: str) -> str:
-        """The script itself: it is a test."""
-        return script.text
-
     def write_control_script(self, text: str, diff: str, nonce: str) -> str:
         if not self._tests.command:
             return _invert(text)
@@ -255,12 +247,6 @@ class Described(Language):
         failing = tests.failing.replace("{nonce}", nonce)
         control, count = re.subn(tests.begins, failing, text, flags=re.MULTILINE)
         return control + tests.control.replace("{nonce}", nonce) if count else ""
-
-    def write_failing_test(
-        self, diff: str, conventions: Conventions, taken: Collection[str]
-    ) -> str:
-        """None: the control script of such a language is a test."""
-        return ""
 
     def find_suspicious(self, file: FileDiff) -> Iterator[str]:
         if re.search(self.facts.steers, file.path):

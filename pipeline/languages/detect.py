@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tarfile
-from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline.languages.language import Asked, Identity, Language
+from pipeline.languages.language import Asked, Identity
 from pipeline.languages.manifests import CI_FILE, Manifests
 from pipeline.languages.registry import LANGUAGES, is_manifest, languages_below
 from sandbox.engine import EnvironmentRequest
@@ -47,7 +46,7 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     if any(line.strip() for line in request.setup):
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
     languages = languages_below(manifests.names, manifests.root)
-    asked = _ask_for(request)
+    asked = Asked(request.python, request.as_of, request.described)
     ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
     plain = Attempt("today", "Nothing is installed: I know no way for this repository.", recipe)
     first, *others = next(filter(None, ways), (plain,))
@@ -61,10 +60,6 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     return (first, *others)
 
 
-def _ask_for(request: EnvironmentRequest) -> Asked:
-    return Asked(request.python, request.as_of, request.described)
-
-
 def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
     """How to install the request's tree: with the lines of its `setup` if there are any, else as
     the files suggest; then it is built.
@@ -72,7 +67,8 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
     Raises:
         EnvironmentFailed: the tree has no such Dockerfile as the request names.
     """
-    asked, dockerfile = _ask_for(request), request.dockerfile
+    asked = Asked(request.python, request.as_of, request.described)
+    dockerfile = request.dockerfile
     languages = languages_below(manifests.names, manifests.root)
     identities = (one.identify(manifests, asked.described) for one in languages)
     identity = next(filter(any, identities), Identity())
@@ -153,8 +149,12 @@ def read_manifests(tree: Tree, extra_path: str = "", root: str = "") -> Manifest
             log="",
         )
     languages = languages_below(names, root)
+    # Not those of other languages, nor what states the package's version alone.
     telling = sorted(
-        item for item in texts.items() if not _states_only_version(item[0], languages, root)
+        item
+        for item in texts.items()
+        if is_manifest(item[0], root, languages)
+        or not (is_manifest(item[0], root) or _may_state_version(item[0]))
     )
     inputs = hashlib.sha256(repr(telling).encode()).hexdigest()
     return Manifests(tuple(names), texts, tuple(too_large), root, inputs)
@@ -162,12 +162,6 @@ def read_manifests(tree: Tree, extra_path: str = "", root: str = "") -> Manifest
 
 def _may_state_version(path: str) -> bool:
     return any(language.may_state_version(path) for language in LANGUAGES)
-
-
-def _states_only_version(path: str, languages: Sequence[Language], root: str) -> bool:
-    is_any = is_manifest(path, root)
-    is_others = is_any and not is_manifest(path, root, languages)
-    return is_others or (_may_state_version(path) and not is_any)
 
 
 def _limit_bytes(path: str, extra_path: str, root: str) -> int:

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -95,15 +96,16 @@ def _add_case(found: Outcomes, case: Element, kinds: set[str]) -> None:
         found.skipped.add(name)
     elif name:
         good = not kinds & {"failure", "error"} and status != "fail"
-        found.add(name, good=good, seconds=_seconds(case))
+        found.add(name, good=good, seconds=to_seconds(case.get("time", "0").replace(",", "")))
         if "error" in kinds:
             found.errors.add(name)
 
 
-def _seconds(case: Element) -> float:
+def to_seconds(stated: Any) -> float:
+    """What a report states; 0 for what is no number, or too large a one."""
     try:
-        seconds = float(case.get("time", "0").replace(",", ""))
-    except ValueError:
+        seconds = float(stated)
+    except (ValueError, TypeError, OverflowError):
         return 0.0
     return seconds if 0 <= seconds < 1e6 else 0.0
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from pipeline.languages.readers import MOST_TESTS, Outcomes
+from pipeline.languages.readers import MOST_TESTS, Outcomes, to_seconds
 from pipeline.languages.test_names import stable_name
 
 LONGEST_LINE: Final = 1_000_000
@@ -143,11 +143,7 @@ def _add(found: Outcomes, name: str, word: str, seconds: object = 0.0) -> None:
     if word in _SKIPPED:
         found.skipped.add(name)
         return
-    try:
-        took = float(seconds) if isinstance(seconds, (str, float, int)) else 0.0
-    except (ValueError, OverflowError):
-        took = 0.0
-    found.add(name, good=word in _GOOD, seconds=took if 0 <= took < 1e6 else 0.0)
+    found.add(name, good=word in _GOOD, seconds=to_seconds(seconds))
     found.passed -= {name} & found.failed
 
 

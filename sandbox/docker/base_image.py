@@ -114,12 +114,9 @@ def obtain_root(
 def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image: str) -> bool:
     """Whether the image could be pulled; a silent or missing registry fails quickly."""
     on_progress(f"Pulling {image}.")
-    repository, tag = (image, None) if "@" in image else split_tag(image)
     client = address.connect(timeout=15)
     try:
-        lines = cast(
-            Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
-        )
+        lines = cast(Iterator[dict[str, Any]], client.pull(image, stream=True, decode=True))
         # All of it is read: a half-read answer would keep its connection open.
         failed = [line for line in lines if "error" in line]
         return not failed and image_exists(client, image)
@@ -127,12 +124,6 @@ def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image
         return False
     finally:
         client.close()
-
-
-def split_tag(image: str) -> tuple[str, str]:
-    """Repository and tag."""
-    head, _, tag = image.rpartition(":")
-    return (head, tag) if head and "/" not in tag else (image, "latest")
 
 
 def build_image(

@@ -1,4 +1,7 @@
-"""The images of environments and of the base: what they record, pushing, and removal."""
+"""The images of environments and of the base: what they record, pushing, and removal.
+
+Every function raises `SandboxUnavailable` if Docker does not answer.
+"""
 
 from __future__ import annotations
 
@@ -102,9 +105,6 @@ def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> i
     """Remove the least recently used images until the rest fits; how many bytes were freed.
 
     An image that a container uses, or that another is built on, stays.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
     """
     images = list_images(client, filters={"label": f"{LABEL_MAKER}={maker}"})
     total = sum(image.own_bytes for image in images)
@@ -134,22 +134,17 @@ def collect_base_images(
     keep: str,
     unused_seconds: float,
     repositories: Sequence[str] = ("capuchin/base", "capuchin/rootfs", PULLED),
-) -> int:
-    """Remove base images of other versions that have not been used for so long; how many.
+) -> None:
+    """Remove base images of other versions that have not been used for so long.
 
     All installations on the host share them; one that an image or container needs stays.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
     """
     now = datetime.now(UTC)
     found = [image for name in repositories for image in list_images(client, name=name)]
-    removed = 0
     for image in found:
         is_old = (now - image.used).total_seconds() >= unused_seconds
         if image.name != keep and is_old and not has_children(client, image.id):
-            removed += remove_image(client, image.name)
-    return removed
+            remove_image(client, image.name)
 
 
 def has_children(client: docker.APIClient, image: str) -> bool:
@@ -170,11 +165,7 @@ def remove_image(client: docker.APIClient, image: str) -> bool:
 
 
 def list_images(client: docker.APIClient, **wanted: Any) -> list[Image]:
-    """The images with a name that `wanted` selects, as Docker's SDK takes it.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
-    """
+    """The images with a name that `wanted` selects, as Docker's SDK takes it."""
     with translate_docker_errors("Docker could not list images"):
         listed = cast(list[dict[str, Any]], client.images(**wanted))
     found: list[Image] = []
@@ -196,11 +187,7 @@ def list_images(client: docker.APIClient, **wanted: Any) -> list[Image]:
 
 
 def read_image_installation(client: docker.APIClient, image: str) -> Installation | None:
-    """What the installer recorded in `image`; None for one without a record, or that is gone.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
-    """
+    """What the installer recorded in `image`; None for one without a record, or that is gone."""
     config: Mapping[str, Any] = (find_image(client, image) or {}).get("Config") or {}
     labels: Mapping[str, str] = config.get("Labels") or {}
     return parse_installation(labels.get(LABEL_INSTALLATION, "").encode())
@@ -210,9 +197,6 @@ def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[st
     """The environment of programs in `image`: its ENV, with our interpreter first on PATH.
 
     None if the image is not built on a repository's Dockerfile, or is gone.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
     """
     config: Mapping[str, Any] = (find_image(client, image) or {}).get("Config") or {}
     if LABEL_OWN_DOCKERFILE not in (config.get("Labels") or {}):
@@ -252,11 +236,7 @@ def push_image(client: docker.APIClient, image: str, registry: str) -> str:
 def clean_host(
     client: docker.APIClient, *, owner: str, live_runs: Collection[str], keep: str
 ) -> CleanupResult:
-    """Remove all that `owner` made and no live run uses, and all base images except `keep`.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
-    """
+    """Remove all that `owner` made and no live run uses, and all base images except `keep`."""
     gone = reap_containers(
         client, owner=owner, live_runs=live_runs, older_than=0, unowned_seconds=0
     )
@@ -276,11 +256,7 @@ def reap_containers(
     older_than: float,
     unowned_seconds: float = UNOWNED_SECONDS,
 ) -> int:
-    """Remove the containers of runs that are not in `live_runs`; how many there were.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
-    """
+    """Remove the containers of runs that are not in `live_runs`; how many there were."""
     removed = 0
     with translate_docker_errors("Docker could not list containers"):
         found: list[dict[str, Any]] = []
@@ -298,18 +274,11 @@ def reap_containers(
     return removed
 
 
-def remove_dangling_images(client: docker.APIClient, *, maker: str) -> int:
-    """Remove the layers of Dockerfiles that never became an image; how many.
-
-    Raises:
-        SandboxUnavailable: Docker does not answer.
-    """
+def remove_dangling_images(client: docker.APIClient, *, maker: str) -> None:
+    """Remove the layers of Dockerfiles that never became an image."""
     wanted = {"label": f"{LABEL_MAKER}={maker}", "dangling": True}
-    removed = 0
-    while True:
+    gone = 1
+    while gone:  # their parents can go in the next round
         with translate_docker_errors("Docker could not list images"):
             found = cast(list[dict[str, Any]], client.images(filters=wanted))
         gone = sum(remove_image(client, image["Id"]) for image in found)
-        removed += gone
-        if not gone:  # their parents can go in the next round
-            return removed

@@ -95,21 +95,27 @@ class Job:
     def to_line(self, nonce: str, cpu_seconds: float | None) -> bytes:
         """As process 1 of a cold container reads it; it enforces `cpu_seconds` if there are any."""
         job = {
+            **self.to_message(),
             "nonce": nonce,
             "tree": self.tree,
             "checkout": self.checkout,
+            "steps": [list(step) for step in self.steps],
+            "cpu_seconds": cpu_seconds,
+        }
+        return json.dumps(job).encode() + b"\n"
+
+    def to_message(self) -> dict[str, Any]:
+        """What process 1 of any container is told."""
+        return {
             "diffs": list(self.diffs),
             "files": dict(self.files),
-            "steps": [list(step) for step in self.steps],
             "env": dict(self.environment),
-            "cpu_seconds": cpu_seconds,
             "may_wait": self.may_wait,
             "capture": self.capture,
             "build": list(self.build_argv),
             "build_seconds": BUILD_SECONDS,
             "outputs": list(self.build.outputs),
         }
-        return json.dumps(job).encode() + b"\n"
 
 
 def with_changes(execution: Execution, answer: Mapping[str, Any]) -> Execution:

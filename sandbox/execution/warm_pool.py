@@ -239,22 +239,15 @@ class WarmExecution:
 
     def _job_message(self, run: str, *, copy_all: bool) -> dict[str, Any]:
         return {
+            **self._job.to_message(),
             "run": run,
             "whole": copy_all,
             "argv": list(self._job.steps[0]),
-            "env": dict(self._job.environment),
-            "files": dict(self._job.files),
             "edit": edit_name(self._job.diffs),
-            "diffs": list(self._job.diffs),
             "mark": self._job.watch.mark if self._job.watch else "",
             "seconds": self._limits.seconds,
-            "may_wait": self._job.may_wait,
             "output_kept": self._limits.output_kept_bytes,
             "output_total": self._limits.output_total_bytes,
-            "capture": self._job.capture,
-            "build": list(self._job.build_argv),
-            "build_seconds": BUILD_SECONDS,
-            "outputs": list(self._job.build.outputs),
         }
 
     def _build_seconds(self) -> float:

@@ -79,6 +79,16 @@ def write_failing_test(diff: str, conventions: Conventions, taken: Collection[st
     return script.text if script else ""
 
 
+def write_control(kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
+    """See `Language.write_control`."""
+    if kind not in ("pytest", "unittest", "labels"):
+        return None
+    folder, _, name = beside.rpartition("/")
+    name = f"{nonce}_test.py" if name.endswith("_test.py") else f"test_{nonce}.py"
+    text = _CASE + (_TEST if kind == "pytest" else "")
+    return f"{folder}/{name}" if folder else name, text.format(nonce=nonce, modules=[]).encode()
+
+
 def find_startup_file(diff: str) -> str:
     """The first path that Python's `site` runs by itself where it is importable; empty if none.
 

@@ -1,83 +1,66 @@
-"""Reads the imports and the functions of Python files in a process of its own.
-
-Python's own parser is much the fastest. What it cannot read, because its version is another than
-the repository's, tree-sitter reads.
-"""
+"""Reads the imports and the functions of Python files, by tree-sitter in a process of its own."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Final
 
 from pydantic import BaseModel
-from tree_sitter import Node
+from tree_sitter import Node, Query, QueryCursor
 
 from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.codebase.isolated import call_isolated
 from pipeline.languages.code_scan import CodeScan
-from pipeline.languages.python import in_process
+
+_WANTED: Final = "[(import_statement) (import_from_statement) (function_definition)] @wanted"
 
 
 class _ImportScan(BaseModel):
     imports: dict[str, list[tuple[int, str, list[str]]]] = {}
     """The level of a relative import, the module and the names."""
     functions: dict[str, list[tuple[int, int]]] = {}
-    unread: list[str] = []
 
 
 async def scan_code(texts: Mapping[str, str]) -> CodeScan:
     """Scan the Python files of `texts`, by path. Empty if the parser fails or exceeds 60 s."""
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
-    if not python:
-        return CodeScan()
-    data = json.dumps(python).encode()
-    output = await call_isolated(in_process.scan_code, data, seconds=60)
-    if output is None:
-        return CodeScan()
-    found = _ImportScan.model_validate_json(output)
-    data = json.dumps({path: python[path] for path in found.unread}).encode()
-    output = await call_isolated(scan_by_grammar, data, seconds=60) if found.unread else None
-    newer = _ImportScan.model_validate_json(output or "{}")
-    links = _Links(found.imports | newer.imports)
-    return CodeScan(found.functions | newer.functions, links.importers, links.loaders)
+    output = await call_isolated(scan_by_grammar, json.dumps(python).encode(), seconds=60)
+    found = _ImportScan.model_validate_json(output or "{}")
+    links = _Links(found.imports)
+    return CodeScan(found.functions, links.importers, links.loaders)
 
 
 def scan_by_grammar(data: bytes) -> bytes:
-    """As `in_process.scan_code`, by tree-sitter; files with errors are left out."""
+    """From a JSON object of texts by path to an `_ImportScan` of those without errors."""
     found = _ImportScan()
     grammar = grammar_of("a.py")
+    assert grammar is not None
+    query = Query(grammar.language, _WANTED)
     for path, text in json.loads(data).items():
-        tree = parse_code(grammar, text.encode("utf-8", "replace")) if grammar else None
+        tree = parse_code(grammar, text.encode("utf-8", "replace"))
         if tree is not None and not tree.root_node.has_error:
-            found.imports[path], found.functions[path] = [], []
-            _scan_tree(tree.root_node, found.imports[path], found.functions[path])
+            imports, functions = found.imports[path], found.functions[path] = [], []
+            for node in QueryCursor(query).captures(tree.root_node).get("wanted", ()):
+                _add(node, imports, functions)
     return found.model_dump_json().encode()
 
 
-def _scan_tree(
-    root: Node,
-    imports: list[tuple[int, str, list[str]]],
-    functions: list[tuple[int, int]],
+def _add(
+    node: Node, imports: list[tuple[int, str, list[str]]], functions: list[tuple[int, int]]
 ) -> None:
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        todo += node.named_children
-        names = [_name(child) for child in node.children_by_field_name("name")]
-        match node.type:
-            case "import_statement":
-                imports += [(0, name, []) for name in names]
-            case "import_from_statement":
-                module = _name(node.child_by_field_name("module_name") or node)
-                name = module.lstrip(".")
-                imports.append((len(module) - len(name), name, names))
-            case "function_definition":
-                above = node.parent
-                first = above if above and above.type == "decorated_definition" else node
-                functions.append((first.start_point[0] + 1, node.end_point[0] + 1))
-            case _:
-                pass
+    names = [_name(child) for child in node.children_by_field_name("name")]
+    if node.type == "function_definition":
+        above = node.parent
+        first = above if above and above.type == "decorated_definition" else node
+        functions.append((first.start_point[0] + 1, node.end_point[0] + 1))
+    elif node.type == "import_statement":
+        imports += [(0, name, []) for name in names]
+    else:
+        module = _name(node.child_by_field_name("module_name") or node)
+        name = module.lstrip(".")
+        imports.append((len(module) - len(name), name, names))
 
 
 def _name(node: Node) -> str:

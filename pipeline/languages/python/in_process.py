@@ -43,28 +43,3 @@ def _is_certain(error: SyntaxError, text: bytes) -> bool:
     except SyntaxError as again:  # detect_encoding's have no line
         return again.lineno is None
     return True
-
-
-def scan_code(data: bytes) -> bytes:
-    """From a JSON object of texts by path to the imports and functions of those that parse, and the
-    paths of the others."""
-    unread: list[str] = []
-    imports: dict[str, list[tuple[int, str, list[str]]]] = {}
-    functions: dict[str, list[tuple[int, int]]] = {}
-    for path, text in json.loads(data).items():
-        try:
-            nodes = list(ast.walk(ast.parse(text)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
-            unread.append(path)
-            continue
-        imports[path], functions[path] = [], []
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                imports[path] += [(0, alias.name, []) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [alias.name for alias in node.names]
-                imports[path].append((node.level, node.module or "", names))
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                functions[path].append((first, node.end_lineno or node.lineno))
-    return json.dumps({"imports": imports, "functions": functions, "unread": unread}).encode()

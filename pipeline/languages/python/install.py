@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -37,48 +37,23 @@ PLAN_FILE: Final = "plan.json"
 INSTALL: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/install.py {INCOMING}/{PLAN_FILE}"
 
 
-@dataclass(frozen=True)
-class InstallerPlan:
-    """`Plan` of `sandbox.guest.installer.plan`, which documents the fields."""
-
-    attempt: str = ""
-    root: str = ""
-    members: tuple[str, ...] = ()
-    name: str = ""
-    package: bool = True
-    backend: str = ""
-    build_requires: tuple[str, ...] = ()
-    setup_py: bool = False
-    as_of: str = ""
-    commit_day: str = ""
-    extras: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
-    pytest: bool = True
-    locked: tuple[str, ...] = ()
-    uv_export: tuple[str, ...] = ()
-    released: tuple[tuple[str, str], ...] = ()
-
-
-def make_installer_plan(manifests: Manifests, *, name: str, needs: TestNeeds) -> InstallerPlan:
+def make_installer_plan(manifests: Manifests, *, name: str, needs: TestNeeds) -> Plan:
     """Plan the installation of the package, if the tree is one, and of its tests' requirements."""
     project = project_of(manifests.texts)
     build = table(project, "build-system")
     backend = build.get("build-backend")
-    return InstallerPlan(
+    return Plan(
         name=name,
         package=is_package(project, manifests.names),
         backend=backend if isinstance(backend, str) else "",
-        build_requires=tuple(strings(build.get("requires"))),
+        build_requires=strings(build.get("requires")),
         setup_py="setup.py" in manifests.names,
-        extras=needs.extras,
-        files=needs.files,
-        requirements=(*needs.requirements, *direct_references(manifests.texts)),
+        extras=[*needs.extras],
+        files=[*needs.files],
+        requirements=[*needs.requirements, *direct_references(manifests.texts)],
         elsewhere=find_elsewhere(manifests.texts),
-        optional=needs.optional,
-        released=tuple((f"3.{minor}", str(day)) for minor, day in RELEASED.items()),
+        optional=[*needs.optional],
+        released=[[f"3.{minor}", str(day)] for minor, day in RELEASED.items()],
     )
 
 
@@ -219,8 +194,8 @@ class AttemptMaker:
             plan,
             attempt="lock",
             package=lock.package,
-            uv_export=lock.uv_export,
-            locked=(REQUIREMENTS_FILE,) if lock.requirements else (),
+            uv_export=[*lock.uv_export],
+            locked=[REQUIREMENTS_FILE] if lock.requirements else [],
             commit_day=self.day.isoformat(),
         )
         files = ((REQUIREMENTS_FILE, lock.requirements),) if lock.requirements else ()
@@ -237,7 +212,7 @@ class AttemptMaker:
 
     def recipe(
         self,
-        plan: InstallerPlan,
+        plan: Plan,
         python: PythonRequirement,
         files: tuple[tuple[str, str], ...] = (),
     ) -> Recipe:
@@ -252,8 +227,8 @@ class AttemptMaker:
             files=((PLAN_FILE, self.write_plan(plan)), *files),
         )
 
-    def write_plan(self, plan: InstallerPlan) -> str:
-        members = find_members(self.manifests.names, self.manifests.texts)
+    def write_plan(self, plan: Plan) -> str:
+        members = [*find_members(self.manifests.names, self.manifests.texts)]
         whole = replace(plan, root=self.root, members=members)
         return json.dumps(asdict(whole), sort_keys=True)
 
@@ -268,7 +243,7 @@ def first_minor(python: PythonRequirement) -> int:
     return (python.wanted or python.accepted or (DEFAULT_MINOR,))[0]
 
 
-def summarise(python: PythonRequirement, plan: InstallerPlan, needs: TestNeeds) -> str:
+def summarise(python: PythonRequirement, plan: Plan, needs: TestNeeds) -> str:
     first = first_minor(python)
     parts = [f"Python 3.{first}"]
     if DEFAULT_MINOR in python.wanted and first != DEFAULT_MINOR:
@@ -279,10 +254,9 @@ def summarise(python: PythonRequirement, plan: InstallerPlan, needs: TestNeeds) 
     return f"{', '.join(parts)}."
 
 
-def describe_packages(plan: InstallerPlan, minor: int) -> str:
+def describe_packages(plan: Plan, minor: int) -> str:
     """Which packages count on Python `3.minor`: by the day that the installer tries first there."""
-    given = Plan(as_of=plan.as_of, released=[list(one) for one in plan.released])
-    latest = nearest_day(given, f"3.{minor}") or latest_day(given, f"3.{minor}")
+    latest = nearest_day(plan, f"3.{minor}") or latest_day(plan, f"3.{minor}")
     if latest is None:
         return "the newest packages"
     grown_up = latest > date.fromisoformat(plan.as_of) + GRACE

@@ -17,7 +17,12 @@ from packaging.specifiers import SpecifierSet
 from pipeline.languages.manifests import Manifests, parse_json, parse_toml, strings, table, tables
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.metadata import is_package, project_of
-from pipeline.languages.python.requirements import best_test_name, extra_names, group_names
+from pipeline.languages.python.requirements import (
+    TEST_NAMES,
+    extra_names,
+    first_of,
+    group_names,
+)
 from sandbox.guest.installer.requirements import is_public_index
 from sandbox.layout import CHECKOUT
 
@@ -253,8 +258,10 @@ def read_lock(manifests: Manifests, minor: int) -> Lock | None:
     path = next((name for name in FACTS.locks if name in texts), "")
     if not path or not (project or path in ("pylock.toml", "Pipfile.lock")):
         return None
-    extra = best_test_name(extra_names(project, texts))
-    group = best_test_name(group_names(project))
+    extra, group = (
+        next(iter(first_of((*TEST_NAMES, "dev"), known)), "")
+        for known in (extra_names(project, texts), group_names(project))
+    )
     package = is_package(project, manifests.names)
     if path == "uv.lock":
         chosen = [*(("--extra", extra) if extra else ()), *(("--group", group) if group else ())]

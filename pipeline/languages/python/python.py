@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.unified_diff import FileDiff
-from pipeline.data.types import Reproduction, TestScript
-from pipeline.languages.code_scan import CodeScan
-from pipeline.languages.conventions import Conventions
-from pipeline.languages.language import Asked, Collected, Identity, Language
+from pipeline.languages.language import Asked, Identity, Language
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.python import (
     commands,
@@ -39,7 +35,7 @@ from pipeline.languages.roots import below
 from pipeline.languages.test_command import TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.layout import CHECKOUT
-from sandbox.program import NO_ENV, Program, python_script
+from sandbox.program import Program, python_script
 
 IMPORT_SECONDS: Final = 60.0
 """Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
@@ -50,13 +46,38 @@ class Python(Language):
 
     def __init__(self) -> None:
         super().__init__(FACTS)
+        self.may_state_version = metadata.may_state_version
+        self.steps_in_dockerfile = requirements.dockerfile_steps
+        self.distribution = packages.find_distribution_name
+        self.reads_version_from_git = packages.reads_version_from_git
+        self.refuse_version = interpreter.refuse_version
+        self.read_collection = packages.parse_collection
+        self.is_runnable = conventions.is_runnable
+        self.read_test_files = conventions.read_test_files
+        self.conventions = conventions.detect_conventions
+        self.find_commands = commands.find_commands
+        self.scan_code = import_graph.scan_code
+        self.find_added_tests = source.find_added_tests
+        self.script_program = python_script
+        self.file_runners = file_runner.find_file_runners
+        self.drop_options = file_runner.drop_options
+        self.advise_command = file_runner.advise_command
+        self.write_control_script = controls.write_control_script
+        self.write_failing_test = controls.write_failing_test
+        self.write_control = controls.write_control
+        self.find_startup_file = controls.find_startup_file
+        self.build_test_script = source.build_test_script
+        self.to_test_script = source.to_test_script
+        self.build_failing_script = source.build_failing_script
+        self.make_tests_fail = source.make_tests_fail
+        self.wrap_script = source.wrap_script
+        self.find_syntax_errors = source.find_syntax_errors
+        self.spoil = source.spoil
+        self.find_suspicious = suspicious.find_suspicious
 
     def has_manifest(self, paths: Iterable[str]) -> bool:
         """Whether a file at the root says how this Python is installed."""
         return any("/" not in path and self.is_manifest(path) for path in paths)
-
-    def may_state_version(self, path: str) -> bool:
-        return metadata.may_state_version(path)
 
     def identify(self, manifests: Manifests, described: str) -> Identity:
         manifests = below(manifests, roots.find_root(manifests.names, manifests.root))
@@ -73,23 +94,12 @@ class Python(Language):
         root = roots.find_root(manifests.names, manifests.root)
         manifests = below(manifests, root)
         python = interpreter.find_python_requirement(manifests.texts, configured=asked.version)
-        steps = [*requirements.python_steps(manifests.names, manifests.texts)]
+        minor = install.first_minor(python) if python else interpreter.DEFAULT_MINOR
+        steps = [*requirements.python_steps(manifests.names, manifests.texts, minor)]
         if root:
             steps = [f"cd {shlex.quote(root)} && {step}" for step in steps]
         tools = (python.to_step(),) if python else ()
         return tools, tuple(steps) if alone else (requirements.PYTEST,)
-
-    def steps_in_dockerfile(self, manifests: Manifests) -> Sequence[str]:
-        return requirements.dockerfile_steps(manifests)
-
-    async def distribution(self, codebase: Codebase) -> str:
-        return await packages.find_distribution_name(codebase)
-
-    async def reads_version_from_git(self, codebase: Codebase) -> bool:
-        return await packages.reads_version_from_git(codebase)
-
-    def refuse_version(self, version: str) -> str:
-        return interpreter.refuse_version(version)
 
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
         workflows = sorted(filter(WORKFLOW.fullmatch, codebase.files))[:20]
@@ -128,97 +138,9 @@ class Python(Language):
         # Some 100,000 tests; of a list with its middle left out, few files would be known.
         return Program(argv, seconds=45, output_bytes=8 * 1024 * 1024, env=env)
 
-    def read_collection(self, output: str, paths: Iterable[str]) -> Collected:
-        return packages.parse_collection(output, paths)
-
-    def is_runnable(self, path: str) -> bool:
-        return conventions.is_runnable(path)
-
-    async def conventions(self, codebase: Codebase) -> Conventions | None:
-        return await conventions.detect_conventions(codebase)
-
-    async def read_test_files(
-        self, codebase: Codebase, exclude: Sequence[str] = ()
-    ) -> dict[str, str]:
-        return await conventions.read_test_files(codebase, exclude)
-
-    async def find_commands(
-        self, codebase: Codebase, configured: Sequence[str] = ()
-    ) -> Sequence[TestCommand]:
-        return await commands.find_commands(codebase, configured)
-
-    async def scan_code(self, texts: Mapping[str, str]) -> CodeScan:
-        return await import_graph.scan_code(texts)
-
-    def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
-        return source.find_added_tests(diff, path, text)
-
     @property
     def script_suffix(self) -> str:
         return ".py"
 
-    def script_program(
-        self,
-        text: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Program:
-        return python_script(text, diffs=diffs, seconds=seconds, env=env)
-
-    def file_runners(
-        self, commands: Sequence[TestCommand], conventions: Conventions
-    ) -> Sequence[file_runner.PythonRunner]:
-        return file_runner.find_file_runners(commands, conventions)
-
-    def drop_options(self, command: Sequence[str]) -> list[str]:
-        return file_runner.drop_options(command)
-
-    def advise_command(self, test: Reproduction, names: Sequence[str]) -> str:
-        return file_runner.advise_command(test, names)
-
-    def write_control_script(self, text: str, diff: str, nonce: str) -> str:
-        return controls.write_control_script(text, diff, nonce)
-
-    def write_failing_test(
-        self, diff: str, conventions: Conventions, taken: Collection[str]
-    ) -> str:
-        return controls.write_failing_test(diff, conventions, taken)
-
     def is_source(self, path: str) -> bool:
         return path.endswith(".py")
-
-    def find_startup_file(self, diff: str) -> str:
-        return controls.find_startup_file(diff)
-
-    def build_test_script(
-        self, files: Mapping[str, bytes], conventions: Conventions
-    ) -> tuple[TestScript | None, str]:
-        return source.build_test_script(files, conventions)
-
-    def to_test_script(
-        self, name: str, text: str, conventions: Conventions, taken: Collection[str]
-    ) -> TestScript:
-        return source.to_test_script(name, text, conventions, taken)
-
-    async def build_failing_script(self, text: str, nonce: str) -> str:
-        return await source.build_failing_script(text, nonce)
-
-    async def make_tests_fail(self, path: str, text: str, nonce: str) -> bytes:
-        return await source.make_tests_fail(path, text, nonce)
-
-    def write_control(self, kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
-        return source.write_control(kind, beside, nonce)
-
-    def wrap_script(self, script: TestScript, style: str, words: str) -> str:
-        return source.wrap_script(script, style, words)
-
-    async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:
-        return await source.find_syntax_errors(files)
-
-    def spoil(self, diff: str) -> tuple[str, ...]:
-        return source.spoil(diff)
-
-    def find_suspicious(self, file: FileDiff) -> Iterator[str]:
-        return suspicious.find_suspicious(file)

@@ -1,15 +1,13 @@
-"""What the package and its tests need, and the steps that install it.
+"""What the package and its tests need, and the steps that install it with pip alone.
 
-They install the package with its extra or dependency group for tests; else requirement files; else
-the dependencies in tox or nox files. Where this is not enough, the installer (`install.py`)
-does better.
+Where these are not enough, the installer (`install.py`) does better with the same needs.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -30,23 +28,23 @@ from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.tox_nox import Routine, nox_routine, tox_routine
 from sandbox.guest.installer.requirements import is_public_index
 
-SUITE_NAMES: Final = ("test", "tests", "testing", "dev")
-"""Extras and dependency groups for a test suite, in order of precedence."""
-REQUIREMENTS: Final = re.compile(r"(?:requirements/|tests?/)?[^/]*\.txt")
 GENERAL_REQUIREMENTS: Final = re.compile(
     r"requirements\.txt|requirements/(base|common|main|requirements)\.txt"
 )
-TEST_RUNNER: Final = re.compile(r"^(pytest|nose2?|tox|nox)\b", re.MULTILINE)
 VERSION_SUFFIX: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
 PYTEST: Final = "pip install pytest"
-TOOLS: Final = "/opt/tools"
-"""The folder of package managers in the build container, separate from what they install."""
 
 
-def python_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
-    """Lines for a shell, in order; pytest comes last."""
-    project = project_of(texts)
-    yield from fallback_steps(names, texts, project)
+def python_steps(names: Sequence[str], texts: Mapping[str, str], minor: int) -> Iterator[str]:
+    """Lines for a shell, in order, for Python 3.`minor`; pytest comes last."""
+    needs = find_test_needs(names, texts, minor)
+    if is_package(project_of(texts), names):
+        extras = f"[{','.join(needs.extras)}]" if needs.extras else ""
+        yield f"pip install --editable {shlex.quote(f'.{extras}')}"
+    for name in needs.files:
+        yield f"pip install --requirement {shlex.quote(f'./{name}')}"
+    for requirement in needs.requirements:
+        yield f"pip install -- {shlex.quote(requirement)}"
     yield PYTEST
 
 
@@ -56,72 +54,6 @@ def dockerfile_steps(manifests: Manifests) -> tuple[str, ...]:
     own = is_package(project_of(manifests.texts), manifests.names)
     editable = ("pip install --no-deps --editable .",) if own else ()
     return (*editable, "python -c 'import pytest' 2>/dev/null || pip install pytest")
-
-
-def fallback_steps(
-    names: Sequence[str], texts: Mapping[str, str], project: Mapping[str, Any]
-) -> Iterator[str]:
-    """The lines for the package with its extra, its group, requirement files, and tox or nox."""
-    tox = tox_routine(texts)
-    extra = best_test_name(extra_names(project, texts)) or next(iter(tox.extras), None)
-    group = best_test_name(table(project, "dependency-groups")) or next(iter(tox.groups), None)
-    package = is_package(project, names)
-    if package:
-        target = f".[{extra}]" if extra else "."
-        yield f"pip install --editable {shlex.quote(target)}"
-    if group:
-        yield "pip install --upgrade 'pip>=25.1'"  # older versions do not know groups
-        yield f"pip install --group {shlex.quote(group)}"
-    if package and (extra or group):
-        return
-    files = requirement_files(texts, package=package)
-    for name in files:
-        yield f"pip install --requirement {shlex.quote('./' + name)}"
-    if not any("test" in name or "dev" in name for name in files):
-        yield from routine_steps(tox if tox.installs else nox_routine(texts), set(files))
-
-
-def routine_steps(routine: Routine, files: set[str]) -> Iterator[str]:
-    """The lines for tox's or nox's dependencies, without those already installed."""
-    for arguments in routine.installs:
-        if arguments[-1].removeprefix("./") not in files:
-            yield f"pip install {shlex.join(arguments)}"
-
-
-def best_test_name(names: Iterable[str]) -> str | None:
-    """The one extra or group to install: the narrowest that suffices for tests."""
-    return next((name for name in SUITE_NAMES if name in set(names)), None)
-
-
-def requirement_files(texts: Mapping[str, str], *, package: bool) -> list[str]:
-    """The general file first, then those for tests.
-
-    For a package, only those for tests: its metadata names its requirements, and a plain
-    requirements.txt often pins a deployment that no longer installs. The exception is a
-    requirements.txt that names a test runner. A file for one version of Python (`tests37.txt`) is
-    left out if there is a general one.
-    """
-    files = [name for name in sorted(texts) if REQUIREMENTS.fullmatch(name)]
-    files = [name for name in files if "constraints" not in name]
-    files = [
-        name
-        for name in files
-        if name == without_version(name) or without_version(name) not in files
-    ]
-    general = [] if package else [name for name in files if GENERAL_REQUIREMENTS.fullmatch(name)]
-    files = [name for name in files if name not in general]
-    tests = [name for name in files if "test" in name]
-    tests = tests or [name for name in files if "dev" in name]
-    if not tests and package:
-        general = (
-            ["requirements.txt"] if TEST_RUNNER.search(texts.get("requirements.txt", "")) else []
-        )
-    return general + tests
-
-
-def without_version(name: str) -> str:
-    """The name of a requirement file without a trailing Python version."""
-    return VERSION_SUFFIX.sub("", name)
 
 
 def group_names(project: Mapping[str, Any]) -> set[str]:
@@ -141,7 +73,11 @@ def extra_names(project: Mapping[str, Any], texts: Mapping[str, str]) -> set[str
         found |= set(parser.options("options.extras_require"))
     script = texts.get("setup.py", "")
     if "extras_require" in script.lower():
-        found |= {name for name in SUITE_NAMES if re.search(rf"""["']{name}["']\s*[\]:]""", script)}
+        found |= {
+            name
+            for name in (*TEST_NAMES, "dev")
+            if re.search(rf"""["']{name}["']\s*[\]:]""", script)
+        }
     return found
 
 
@@ -221,7 +157,7 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
         named = [f'the extra "{extras[0]}"'] if extras else []
         source = " and ".join([*named, *([f'the group "{groups[0]}"'] if groups else [])])
     if not (files or extras or groups):
-        files = find_requirement_files(names, texts)
+        files = find_requirement_files(names, texts, package=is_package(project, names))
         source = source or (", ".join(files))
     if not (files or extras or groups or requirements):
         nox = nox_routine(texts)
@@ -298,15 +234,26 @@ def find_own_extras(routine: Routine) -> list[str]:
     return [name for match in found if match for name in re.split(r"[\s,]+", match[1]) if name]
 
 
-def find_requirement_files(names: Sequence[str], texts: Mapping[str, str]) -> list[str]:
-    """The requirement files for tests, else those for development, else one with a test runner."""
+def find_requirement_files(
+    names: Sequence[str], texts: Mapping[str, str], *, package: bool
+) -> list[str]:
+    """The general file, then those for tests, else those for development.
+
+    For a package, only those for tests: its metadata names its requirements, and a plain
+    requirements.txt often pins a deployment that no longer installs. The exception is a
+    requirements.txt that names a test runner. A file for one version of Python (`tests37.txt`) is
+    left out if there is a general one.
+    """
     known = [name for name in names if FILES.fullmatch(name) and not NOT_FOR_TESTS.search(name)]
-    tests = [name for name in known if "test" in name and "requirements" in name]
-    tests = tests or [name for name in known if "dev" in name and "requirements" in name]
-    general = "requirements.txt"
-    if not tests and general in known and RUNNERS.search(texts.get(general, "")):
-        return [general]
-    return tests
+    known = [name for name in known if "requirements" in name]
+    known = [name for name in known if {VERSION_SUFFIX.sub("", name), name} & {*known} == {name}]
+    general = [] if package else [name for name in known if GENERAL_REQUIREMENTS.fullmatch(name)]
+    others = [name for name in known if name not in general]
+    tests = [name for name in others if "test" in name]
+    tests = tests or [name for name in others if "dev" in name]
+    if not tests and package and RUNNERS.search(texts.get("requirements.txt", "")):
+        return ["requirements.txt"]
+    return general + tests
 
 
 def hatch_needs(

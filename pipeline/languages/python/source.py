@@ -184,19 +184,6 @@ _NONCE: Final = secrets.token_hex(16)
 """Stands for the nonce in failing tests that are kept; no text from outside can contain it."""
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
 _GIVEN: Final = re.compile(r"^given = json\.loads\((.*)\)$", re.MULTILINE)
-_CONTROL_CASE: Final = """\
-import unittest
-
-
-class Test{nonce}(unittest.TestCase):
-    def test_{nonce}(self):
-        self.fail("{nonce}")
-"""
-_CONTROL_FUNCTION: Final = """
-
-def test_{nonce}():
-    assert "{nonce}" == ""
-"""
 _SCRIPT: Final = '''\
 """Writes test files into the checkout and runs them.
 
@@ -272,15 +259,6 @@ async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
     content = base64.b64encode(text.encode("utf-8", "replace")).decode()
     failing = await _write_failing({"files": {path: content}}, nonce)
     return base64.b64decode(failing["files"][path]) if failing else b""
-
-
-def write_control(kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
-    if kind not in ("pytest", "unittest", "labels"):
-        return None
-    folder, _, name = beside.rpartition("/")
-    name = f"{nonce}_test.py" if name.endswith("_test.py") else f"test_{nonce}.py"
-    text = _CONTROL_CASE + (_CONTROL_FUNCTION if kind == "pytest" else "")
-    return f"{folder}/{name}" if folder else name, text.format(nonce=nonce).encode()
 
 
 async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass
 from itertools import islice
@@ -16,8 +16,7 @@ from pipeline.languages.python.metadata import project_of
 
 TEST_ENVIRONMENTS = ("test", "tests", "py", "unit", "pytest", "unittest")
 """The names of tox environments and nox sessions that run tests, best first."""
-FACTORS = re.compile(r"^[!\w{},.\s-]*:(?=\s)")
-CONDITION = re.compile(r"((?:[!\w{}.-]++|\s*+,\s*+)++):(?!//)\s*(\S.*)$")
+CONDITION = re.compile(r"(?!\{posargs)((?:[!\w{}.-]++|\s*+,\s*+)++):(?!//)\s*(\S.*)$")
 """A line with a condition: `py{36,37}-x: requirement`."""
 MOST_LINES = 2000
 """Lines of one setting, with those of the settings that it refers to."""
@@ -25,7 +24,7 @@ MOST_DEPTH = 5
 REFERENCE = re.compile(r"\{\[([^\]]+)\](\w+)\}")
 NOT_TESTS = re.compile(
     r"lint|doc|flake|mypy|typ(e|ing)|pre-?commit|style|isort|black|build|package|release|coverage"
-    r"|twine|bench|pypy|spelling|format|clean|check|nightly|dev(?=$|-)"
+    r"|twine|bench|pypy|jython|spelling|format|clean|check|nightly|dev(?=$|-)"
 )
 """Environments of tox that do not run the tests, or not like users do."""
 ROOT = re.compile(r"\{(toxinidir|tox_root)\}/?")
@@ -65,9 +64,9 @@ def tox_settings(texts: Mapping[str, str], key: str) -> Iterator[str]:
         for section in (*dict.fromkeys(sections), "testenv"):
             value = parser.get(section, key, fallback="")
             if value.strip():
-                factors = frozenset(environment.split("-"))
-                lines = select_lines(parser, value.replace("\\\n", " "), None)
-                yield from filter(None, (_applicable_part(line, factors) for line in lines))
+                # On which Python it will run is not known here.
+                factors = frozenset({*environment.split("-"), ANY_PYTHON})
+                yield from filter(None, select_lines(parser, value.replace("\\\n", " "), factors))
                 break
 
 
@@ -94,7 +93,7 @@ def routine_from_ini(parser: ConfigParser, core: str, minor: int | None) -> Rout
     if parser.has_section(core):
         listed = parser[core].get("envlist") or parser[core].get("env_list") or ""
     names = ["testenv", *(f"testenv:{name}" for name in TEST_ENVIRONMENTS)]
-    factors: frozenset[str] | None = None
+    factors = frozenset[str]()
     if minor is not None:
         chosen = choose_environment(tuple(expand_environments(listed)), minor)
         own = [
@@ -109,11 +108,7 @@ def routine_from_ini(parser: ConfigParser, core: str, minor: int | None) -> Rout
 
     def lines(key: str) -> list[str]:
         stated = [section[key] for section in sections if section.get(key, "").strip()]
-        if not stated:
-            return []
-        if factors is None:
-            return list(unconditional_lines(stated[0]))
-        return list(unconditional_lines("\n".join(select_lines(parser, stated[0], factors))))
+        return list(plain_lines(select_lines(parser, stated[0], factors))) if stated else []
 
     return Routine(
         installs=tuple(requirement(line) for line in lines("deps")),
@@ -134,15 +129,14 @@ def choose_environment(environments: tuple[str, ...], minor: int) -> str:
 
 
 def select_lines(
-    parser: ConfigParser, value: str, factors: frozenset[str] | None, depth: int = 0
+    parser: ConfigParser, value: str, factors: frozenset[str], depth: int = 0
 ) -> list[str]:
     """The lines of a setting that apply to `factors`, without their conditions, and those of the
-    settings they refer to. Without `factors`, all lines, as they are."""
+    settings they refer to."""
     kept: list[str] = []
     for line in value.splitlines()[:MOST_LINES]:
         text = line[:_LONGEST_LINE].split(" #")[0].strip()
-        match = CONDITION.match(text) if factors is not None else None
-        if match and factors is not None:
+        if match := CONDITION.match(text):
             conditions = [one for part in expand_environments(match[1]) for one in part.split(",")]
             if not any(holds(condition, factors) for condition in conditions):
                 continue
@@ -159,12 +153,15 @@ def select_lines(
 
 def holds(condition: str, factors: frozenset[str]) -> bool:
     """Whether a condition such as `py38-!django` holds: all its factors are present, those after
-    `!` absent."""
-    return all(
-        (one[1:] not in factors) if one.startswith("!") else one in factors
-        for one in condition.strip().split("-")
-        if one
-    )
+    `!` absent. With `ANY_PYTHON` among `factors`, one about a Python 3 holds in any case."""
+    for factor in filter(None, condition.strip().split("-")):
+        name = factor.removeprefix("!")
+        if ANY_PYTHON in factors and _PYTHON.fullmatch(name):
+            if name.startswith("py2"):
+                return False
+        elif (name in factors) == factor.startswith("!"):
+            return False
+    return True
 
 
 def routine_from_toml(native: Mapping[str, Any]) -> Routine:
@@ -172,25 +169,18 @@ def routine_from_toml(native: Mapping[str, Any]) -> Routine:
     named = [table(native, "env", name) for name in TEST_ENVIRONMENTS]
     merged = {**base, **next(filter(None, named), dict[str, Any]())}
     return Routine(
-        installs=tuple(
-            requirement(line)
-            for line in unconditional_lines("\n".join(strings(merged.get("deps"))))
-        ),
+        installs=tuple(requirement(line) for line in plain_lines(strings(merged.get("deps")))),
         extras=tuple(strings(merged.get("extras"))),
         groups=tuple(strings(merged.get("dependency_groups"))),
         environments=tuple(expand_environments(",".join(strings(native.get("env_list"))))),
     )
 
 
-def unconditional_lines(value: str) -> Iterator[str]:
-    """The lines that apply to every environment, without the root's name.
-
-    Leaves out lines for certain factors (`py38: x`) or with a value of tox (`{env:X}`).
-    """
-    for line in value.splitlines():
+def plain_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The lines without the root's name, and without those that hold a value of tox (`{env:X}`)."""
+    for line in lines:
         text = ROOT.sub("./", line.split(" #")[0].strip())
-        held = bool(text) and not text.startswith("#") and not FACTORS.match(text + " ")
-        if held and "{" not in text.replace("{posargs", ""):
+        if text and not text.startswith("#") and "{" not in text.replace("{posargs", ""):
             yield text
 
 
@@ -270,12 +260,9 @@ def parse_call(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 _SESSION = re.compile(r"session\.run\(\s*((?:[rbuf]?[\"'][^\"'\n]*[\"']\s*(?:,\s*)?)+)")
 _LITERAL = re.compile(r"[\"']([^\"'\n]*)[\"']")
-_OTHER_WORK = re.compile(
-    r"lint|doc|flake|mypy|pre-?commit|style|isort|black|build|package|release|coverage|twine"
-    r"|bench|pypy|jython|spelling|format|clean|check"
-)
+ANY_PYTHON = "*"
 _PYTHON = re.compile(r"py(?:thon|py)?\d?(?:\.?\d+)?")
-_TEST_NAMES = ("py3", "py", "test", "tests", "unit", "pytest", "unittest")
+_TEST_NAMES = ("py3", *TEST_ENVIRONMENTS)
 _LONGEST_LINE = 4000
 
 
@@ -300,36 +287,8 @@ def nox_lines(script: str) -> Iterator[str]:
 def _choose_environment(parser: ConfigParser, core: str) -> str:
     """Choose the environment that tests a Python and has the fewest other factors."""
     listed = parser.get(core, "envlist", fallback="") or parser.get(core, "env_list", fallback="")
-    names = [name for name in _expand(listed[:_LONGEST_LINE]) if not _OTHER_WORK.search(name)]
+    expanded = islice(expand_environments(listed[:_LONGEST_LINE]), 200)
+    names = [name.strip("-") for name in expanded if not NOT_TESTS.search(name)]
     tested = [n for n in names if _PYTHON.fullmatch(n.split("-")[0]) or n in _TEST_NAMES]
     tested = [name for name in tested if not name.startswith("py2")] or tested
     return min(tested, key=lambda name: name.count("-"), default="")
-
-
-def _expand(listed: str) -> Iterator[str]:
-    return (name.strip("-") for name in islice(expand_environments(listed), 200))
-
-
-def _applicable_part(line: str, factors: frozenset[str]) -> str:
-    """The line without its condition; empty if the condition is false.
-
-    A condition on only the Python version counts as true, because the version is unknown here.
-    """
-    condition, colon, rest = line.partition(": ")
-    if not colon or not re.fullmatch(r"[\w,!{}. -]{1,200}", condition):
-        return line
-    if any(_holds(one, factors) for one in _expand(condition.replace(" ", ""))):
-        return rest.strip()
-    return ""
-
-
-def _holds(condition: str, factors: frozenset[str]) -> bool:
-    for factor in filter(None, condition.split("-")):
-        name = factor.removeprefix("!")
-        if _PYTHON.fullmatch(name):
-            if name.startswith("py2"):
-                return False
-            continue
-        if (name in factors) == factor.startswith("!"):
-            return False
-    return True

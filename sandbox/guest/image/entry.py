@@ -20,8 +20,10 @@ import threading
 import time
 from typing import Any
 
+from sandbox.guest.supervisor.apply_edit import GIT_ENVIRONMENT
+from sandbox.guest.supervisor.time_limit import TimeLimit, count_oom_kills
+
 PR_SET_DUMPABLE = 4
-OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 MESSAGE_BYTES = 4000
 HOST_GONE = 125
 NOT_STARTED = 127
@@ -132,10 +134,9 @@ def apply_diff(diff: str, checkout: str, which: str) -> None:
 def run_tool(
     argv: list[str], *, cwd: str, data: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    # A GIT_DIR that does not exist: git must not read configuration from the checkout.
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
-    env |= {"GIT_DIR": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    return subprocess.run(argv, cwd=cwd, input=data, env=env, capture_output=True, check=False)
+    return subprocess.run(
+        argv, cwd=cwd, input=data, env=GIT_ENVIRONMENT, capture_output=True, check=False
+    )
 
 
 def decode_tail(text: bytes) -> str:
@@ -180,8 +181,6 @@ def run_step(job: dict[str, Any], argv: list[str], output: int = 1) -> int:
 def enforce_time(seconds: float, may_wait: bool, found: list[str]) -> None:
     """Kill the program when it has used `seconds` of processor time, or does nothing for so long
     although it may not wait; `found` gets the limit."""
-    from sandbox.guest.supervisor.time_limit import TimeLimit
-
     limit = TimeLimit(seconds, may_wait=may_wait)
     while not found:
         time.sleep(limit.pause)
@@ -225,17 +224,3 @@ def wait_for(pid: int) -> int:
         ended, status = os.wait()
         if ended == pid:
             return status
-
-
-def count_oom_kills() -> int:
-    for path in OOM_COUNTERS:
-        try:
-            with open(path, encoding="ascii") as file:  # noqa: PTH123
-                lines = file.read().splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return 0

@@ -28,6 +28,7 @@ CPU_TIME: Final = "processor time"
 IDLE: Final = "idle"
 WALL_TIME: Final = "wall time"
 CGROUP_NANOSECONDS: Final = "/sys/fs/cgroup/cpuacct/cpuacct.usage"
+OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 CGROUP_STATISTICS: Final = "/sys/fs/cgroup/cpu.stat"
 
 
@@ -114,11 +115,21 @@ def read_cpu_seconds() -> float:
     """Processor seconds of all processes of this container, ended ones too."""
     if nanoseconds := read_file(CGROUP_NANOSECONDS).strip():
         return int(nanoseconds) / 1e9
-    for line in read_file(CGROUP_STATISTICS).splitlines():
-        name, _, value = line.partition(" ")
-        if name == "usage_usec":
-            return int(value) / 1e6
-    return sum_process_times()  # gVisor has no such file
+    microseconds = find_value(CGROUP_STATISTICS, "usage_usec")
+    # gVisor has no such file.
+    return sum_process_times() if microseconds is None else microseconds / 1e6
+
+
+def count_oom_kills() -> int:
+    """How often the kernel has killed in this container for want of memory."""
+    found = (find_value(path, "oom_kill") for path in OOM_COUNTERS)
+    return next((count for count in found if count is not None), 0)
+
+
+def find_value(path: str, name: str) -> int | None:
+    """The number behind `name` in a file of the kernel; None where there is none."""
+    lines = (line.partition(" ") for line in read_file(path).splitlines())
+    return next((int(value) for key, _, value in lines if key == name), None)
 
 
 def read_file(path: str) -> str:

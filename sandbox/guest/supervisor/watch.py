@@ -12,15 +12,13 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from sandbox.guest.supervisor.process import SandboxProcess
-from sandbox.guest.supervisor.time_limit import TimeLimit
+from sandbox.guest.supervisor.time_limit import TimeLimit, count_oom_kills, read_file
 from sandbox.output import MarkedLines, Output
 
 SETUP_SECONDS: Final = 30
 """How long the setup of an execution may take, before the program's own clock starts."""
 CHUNK: Final = 64 * 1024
 STATUS_BYTES: Final = 64 * 1024
-OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
-
 MEMORY_FILES: Final = (
     ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
     (
@@ -246,27 +244,9 @@ def read_available(handle: int) -> bytes:
     return b""
 
 
-def count_oom_kills() -> int:
-    """How often the kernel has killed in this container for want of memory."""
-    for path in OOM_COUNTERS:
-        try:
-            with open(path, encoding="ascii") as file:  # noqa: PTH123
-                lines = file.read().splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return 0
-
-
 def is_memory_short() -> bool:
     """Whether the memory of the last execution must be free before the next begins."""
     for used, limit in MEMORY_FILES:
-        with contextlib.suppress(OSError, ValueError):
-            with open(used, encoding="ascii") as file:  # noqa: PTH123
-                bytes_used = int(file.read())
-            with open(limit, encoding="ascii") as file:  # noqa: PTH123
-                return bytes_used > SMALL_SHARE * int(file.read())
+        with contextlib.suppress(ValueError):  # there is no such file, or no limit
+            return int(read_file(used)) > SMALL_SHARE * int(read_file(limit))
     return True

@@ -55,7 +55,7 @@ def detect_recipe(tree: Tree, dockerfile: str = "", **given: Any) -> Recipe:
         ({"setup.py": "", "setup.cfg": "= no ini at all"}, [EDITABLE, PYTEST]),
         (
             {"pyproject.toml": "[project]\nname='x'\n[dependency-groups]\ndev=['a']\ntest=['b']\n"},
-            [EDITABLE, "pip install --upgrade 'pip>=25.1'", "pip install --group test", PYTEST],
+            [EDITABLE, "pip install -- b", PYTEST],
         ),
         (
             {"requirements.txt": "a", "requirements-dev.txt": "b", "requirements-docs.txt": "c"},
@@ -169,21 +169,22 @@ NODE = "/opt/capuchin/python -I /opt/capuchin/choose_node.py --accepted"
     [
         ({"uv.lock": ""}, [PYTEST]),
         (
-            {"setup.py": "", "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
-            ["pip install --editable .", "pip install six", "pip install -r reqs.txt", PYTEST],
+            {"setup.py": "", "reqs.txt": "",
+             "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
+            [EDITABLE, "pip install --requirement ./reqs.txt", "pip install -- six", PYTEST],
         ),
         (
             {"setup.py": "", "tox.ini": "[testenv]\nextras = qa\ndeps = six\n"},
-            ["pip install --editable '.[qa]'", PYTEST],
+            ["pip install --editable '.[qa]'", "pip install -- six", PYTEST],
         ),
         (
             {"setup.py": "", "requirements-test.txt": "", "tox.ini": "[testenv]\ndeps = six\n"},
-            ["pip install --editable .", "pip install --requirement ./requirements-test.txt", PYTEST],
+            [EDITABLE, "pip install --requirement ./requirements-test.txt", "pip install -- six", PYTEST],
         ),
         (
-            {"noxfile.py": "import nox\n@nox.session(python=['3.9'])\ndef tests(session):\n"
+            {"x y.txt": "", "noxfile.py": "import nox\n@nox.session(python=['3.9'])\ndef tests(session):\n"
              "    session.install('-r', 'x y.txt')\n    session.install(*more)\n"},
-            ["pip install -r 'x y.txt'", PYTEST],
+            ["pip install --requirement './x y.txt'", PYTEST],
         ),
         ({"tests/requirements.txt": ""}, ["pip install --requirement ./tests/requirements.txt", PYTEST]),
     ],
