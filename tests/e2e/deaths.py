@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.state import Exchange
+from tests.support.github.hub import LocalHub
+from tests.support.github.hub_state import Exchange
 
 SHOWS_PROGRESS: Final = re.compile(
     rb"I am (looking into this|comparing|putting edit [A-Z]+ into the pull request)"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from capuchin_demo.hub.git_repository import Signature
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.pull_actions import NewPull, open_pull
 from capuchin_demo.hub.state import Pull, Repo, now
+from tests.support.github.hub import LocalHub
 
 
 async def fork_pull(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bot.settings import Settings
-from capuchin_demo.hub.hub import LocalHub
 from tests.e2e.people import MAINTAINER
 from tests.github.rehearsal import Account, Rehearsal
+from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
 from tests.support.redis import RedisServer
 

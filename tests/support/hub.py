@@ -9,10 +9,10 @@ import pytest
 
 from bot.data.run import RepoRef
 from bot.settings import Settings, Timings
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.contracts.github.contract import ContractLog
+from tests.support.github.hub import LocalHub
 
 SECRET = "a webhook's secret"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Pull
+from tests.support.github.hub import LocalHub
 
 WIDEST = 45
 """Characters of a table's row or a line of code that GitHub's app shows without scrolling."""
@@ -55,7 +55,7 @@ def find_unreadable(hub: LocalHub) -> dict[str, list[str]]:
             found[f"{repo.full_name}#{issue.number}"] = [
                 p for body in bodies for p in find_problems(body)
             ]
-        ours = [check for check in repo.check_runs if not check.app]
+        ours = [check for check in repo.check_runs if not hub.suite_of[check.id].app]
         texts = [text or "" for check in ours for text in (check.summary, check.text)]
         found[f"{repo.full_name}, checks"] = [p for text in texts for p in find_problems(text)]
     return {place: some for place, some in found.items() if some}

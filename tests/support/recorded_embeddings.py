@@ -9,9 +9,9 @@ from typing import Any
 
 from bot.runner.models import build_ranker
 from bot.settings import Settings
-from capuchin_demo.recorded.recording import Recording
-from capuchin_demo.recorded.server import RecordedServer
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from tests.support.recorded.recording import Recording
+from tests.support.recorded.server import RecordedServer
 
 
 @asynccontextmanager

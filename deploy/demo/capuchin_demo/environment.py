@@ -20,12 +20,14 @@ from bot.server.connections import serve_app
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
-from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.serve_hub import create_app as create_hub
+from capuchin_demo.hub.serve_hub import serve_hub
 from capuchin_demo.hub.state import Repo, Visitor
 from capuchin_demo.hub.tokens import generate_app
 from capuchin_demo.package import DemoFailed
 from capuchin_demo.recorded.recording import Recording
-from capuchin_demo.recorded.server import RecordedServer
+from capuchin_demo.recorded.server import MODEL, SCOUT, RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 
@@ -136,7 +138,7 @@ budget:
 
 @dataclass(frozen=True)
 class DemoEnvironment:
-    hub: LocalHub
+    hub: State
     repo: Repo
     settings: Settings
     recorded: RecordedServer | None
@@ -159,8 +161,8 @@ async def run_environment(
         findings = base_settings.data_dir / "cache" / "demo.rdb"
         redis = run_redis(folder, base_settings.redis_prefix, findings)
         redis_url = await stack.enter_async_context(redis)
-        hub = LocalHub(folder / "hub", secret, app)
-        await stack.enter_async_context(hub.serve(port))
+        hub = State(folder / "hub", secret, app)
+        await stack.enter_async_context(serve_hub(hub, create_hub(hub), HOST, port))
         own_port = find_free_port()
         server = f"http://{HOST}:{own_port}"
         settings = replace(
@@ -179,17 +181,17 @@ async def run_environment(
         recorded = None
         if not settings.anthropic_api_key.get_secret_value():
             recorded = RecordedServer(load_recording())
-            url = await stack.enter_async_context(recorded.serve())
+            url = await stack.enter_async_context(recorded.serve(HOST))
             settings = replace(
                 settings,
-                solver_model="anthropic:recorded-claude-sonnet-4-6",
-                scout_model=f"openai:recorded-qwen2.5-coder-32b-instruct@{url}/v1",
+                solver_model=f"anthropic:{MODEL}",
+                scout_model=f"openai:{SCOUT}@{url}/v1",
                 anthropic_api_key=SecretStr("recorded"),
                 anthropic_base_url=url,
                 generators=ONLY_FIXED,
             )
         await stack.enter_async_context(serve_app(create_app(settings), HOST, own_port))
-        hub.webhook_url = f"{server}/webhook"
+        hub.webhooks.url = f"{server}/webhook"
         hub.visitor = Visitor(MAINTAINER, REVIEW)
         repo = hub.add_repo(REPOSITORY, files={**package, ".github/capuchin.yml": CONFIG})
         repo.grant(MAINTAINER, "maintain")

@@ -24,6 +24,7 @@ from capuchin_demo.environment import (
     DemoEnvironment,
     run_environment,
 )
+from capuchin_demo.hub.issue_actions import add_labels, open_issue
 from capuchin_demo.hub.state import Issue
 from capuchin_demo.package import ISSUE_URL, LICENSE, DemoFailed
 from pipeline.codebase.text import agree, pluralize
@@ -185,10 +186,11 @@ def _introduce(env: DemoEnvironment) -> None:
 async def _label_issue(env: DemoEnvironment, display: Display) -> Run:
     text = (resources("capuchin_demo") / "issue.md").read_text(encoding="utf-8")
     title, _, body = text.partition("\n")
-    issue = await env.hub.open_issue(env.repo, title, body, author=REPORTER)
-    print_progress(f"Issue: {env.hub.url}/{issue.html_path}")
+    hub = env.hub
+    issue = open_issue(hub, env.repo, title, body, hub.add_user(REPORTER))
+    print_progress(f"Issue: {hub.url}/{issue.html_path}")
     print_progress(f"@{MAINTAINER} adds the label {env.settings.label!r} …")
-    await env.hub.add_label(issue, env.settings.label, by=MAINTAINER)
+    add_labels(hub, issue, [env.settings.label], hub.add_user(MAINTAINER))
     try:
         async with asyncio.timeout(1800):
             return await watch_run(env, issue, lambda progress: display.show(progress, RUN_BUDGET))

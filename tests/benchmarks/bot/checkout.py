@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 from bot.git.mirrors import Mirrors, Remote
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.codebase.commit import Codebase
 from tests.benchmarks.table import Row
+from tests.support.github.hub import LocalHub
 
 FILES = 2_000
 ROUNDS = 5

@@ -20,6 +20,7 @@ from bot.data.run import Run, RunStatus
 from bot.settings import Settings
 from bot.storage.keys import Keys
 from capuchin_demo.environment import MAINTAINER, REPORTER, run_environment
+from capuchin_demo.hub.issue_actions import add_labels, open_issue
 from capuchin_demo.package import fetch_release, unpack
 from capuchin_demo.show import watch_run
 from sandbox.frozen import replace
@@ -48,10 +49,12 @@ async def measure() -> list[Row]:
 async def _run(settings: Settings, package: dict[str, bytes]) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         async with run_environment(Path(folder), settings, package) as stage:
-            issue = await stage.hub.open_issue(stage.repo, "DateTime", "in a List", REPORTER)
+            hub = stage.hub
+            reporter, maintainer = hub.add_user(REPORTER), hub.add_user(MAINTAINER)
+            issue = open_issue(hub, stage.repo, "DateTime", "in a List", reporter)
             await asyncio.sleep(0.5)
             began = time.perf_counter()
-            await stage.hub.add_label(issue, settings.label, by=MAINTAINER)
+            add_labels(hub, issue, [settings.label], maintainer)
             run = await watch_run(stage, issue, lambda _: None)
             took = time.perf_counter() - began
             assert run.status is RunStatus.OPENED_PULL_REQUEST, run

@@ -17,10 +17,10 @@ from bot.queue.missed_webhooks import REPOSITORY_SECONDS, find_missed_events
 from bot.settings import Settings
 from bot.storage.storage import Storage
 from bot.webhooks.labels import BotNames
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import generate_app
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
+from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
 
 REPOSITORIES: Final = (1, 10, 100)

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import generate_app
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
+from tests.support.github.hub import LocalHub
 
 TIMES: Final = 7
 IDLE_SECONDS: Final = 5

@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 from os.path import commonprefix
 from pathlib import Path
 
-from capuchin_demo.recorded.recording import parse_chat_request
-from capuchin_demo.recorded.responses import BlockCache
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.context.files.sources import find_sources
@@ -25,6 +23,8 @@ from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.store import DirStore
 from tests.benchmarks.sympy_release import release, unpack
 from tests.benchmarks.table import Row
+from tests.support.recorded.recording import parse_chat_request
+from tests.support.recorded.responses import BlockCache
 
 SPEED = 100_000
 """Prompt tokens a second, of four letters each; one prompt after the other."""

@@ -6,14 +6,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib.resources import as_file
+from importlib.resources import files as files_of
 from pathlib import Path
 from typing import NamedTuple
 
 from bot.settings import Settings
-from capuchin_demo.environment import load_recording
 from capuchin_demo.package import fetch_release, unpack
-from capuchin_demo.recorded.recording import RecordedAnswer, Recording
-from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, Selection, Usage
 from pipeline.lab.render import table
@@ -32,6 +31,8 @@ from sandbox.program import Execution, Program
 from tests.benchmarks.pipeline.paper_run import replay
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
+from tests.support.recorded.recording import RecordedAnswer, Recording
+from tests.support.recorded.server import RecordedServer
 from tests.support.sandboxes import WithoutCommands
 
 PAPER_DOLLARS = 2300 / 500
@@ -121,7 +122,8 @@ async def compare() -> tuple[Outcome, Outcome]:
     Raises:
         AssertionError: they choose different edits.
     """
-    recording = load_recording()
+    with as_file(files_of("capuchin_demo") / "recording.yml") as path:
+        recording = Recording.load(path)
     package = unpack(fetch_release(Settings().data_dir / "cache"))
     files = {path: data.decode() for path, data in package.items() if path.startswith("src/")}
     split = replace(recording, answers=tuple(split_approvals(recording.answers)))

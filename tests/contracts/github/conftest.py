@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.contracts.github.contract import ContractLog
 from tests.contracts.github.hub_api import FILES, HubApi, create_token
+from tests.support.github.hub import LocalHub
 
 
 @pytest.fixture(scope="session")

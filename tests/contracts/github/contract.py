@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import unquote
 
-from capuchin_demo.hub.state import Exchange
 from capuchin_demo.hub.webhooks import Delivery
 from tests.contracts.github.openapi_document import COMPOSED, Document, Json
+from tests.support.github.hub_state import Exchange
 
 UNDOCUMENTED: Mapping[int, str] = {
     301: "a repository that was renamed or transferred: any reading operation",

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import jwt
 
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from tests.contracts.github.contract import ContractLog
+from tests.support.github.hub import LocalHub
 
 FILES = {
     "shop.py": "def total(a, b):\n    return a - b\n",

@@ -12,10 +12,10 @@ import pytest
 from githubkit.cache import MemCacheStrategy
 
 from capuchin_demo.hub.rest_call import match
-from capuchin_demo.hub.rest_router import OPERATIONS
 from tests.contracts.github.contract import rest_contract, webhook_contract
 from tests.contracts.github.hub_api import HubApi
 from tests.contracts.github.slim_documents import OPERATIONS as DOCUMENTED
+from tests.support.github.rest_router import OPERATIONS
 
 SAMPLES = {"installation_id": "1", "basehead": "a...b", "ref": "heads/main"}
 

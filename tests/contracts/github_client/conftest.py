@@ -8,9 +8,9 @@ import pytest
 
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from tests.support.clock import MovableClock
+from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of, settings_for
 
 

@@ -10,11 +10,11 @@ from bot.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.settings import Settings
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.concurrency import gather_all
 from tests.support.clock import MovableClock
+from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of, settings_for
 
 

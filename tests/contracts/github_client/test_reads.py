@@ -15,10 +15,10 @@ from bot.queue.missed_webhooks import find_missed_events
 from bot.storage.keys import Keys
 from bot.storage.workers import Cursors
 from bot.webhooks.labels import BotNames
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
+from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of
 
 

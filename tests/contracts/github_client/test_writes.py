@@ -10,9 +10,9 @@ from bot.data.run import Login, now
 from bot.errors import Forbidden, GitHubUnavailable, Unprocessable
 from bot.github.checks import Annotation, CompletedCheck
 from bot.github.repository import Repository
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import CommitSha
+from tests.support.github.hub import LocalHub
 
 MARKER = "<!-- capuchin:status run=r1 -->"
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from capuchin_demo.recorded.server import RecordedServer
 from pipeline.concurrency import gather_all
 from pipeline.models.base import (
     ContextTooLong,
@@ -40,6 +39,7 @@ from pipeline.store import DirStore
 from tests.contracts.models import batch_worker
 from tests.contracts.models.batch_worker import LINGER, ask_two
 from tests.contracts.models.clients import KEY, assistant, profile, recording, user
+from tests.support.recorded.server import RecordedServer
 
 
 class At(NamedTuple):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.types import Issue, Usage
 from pipeline.generation.scripts import TestingState
 from pipeline.generation.testing import TestingMachine
@@ -38,6 +37,7 @@ from tests.contracts.models.clients import (
     serving,
     user,
 )
+from tests.support.recorded.server import RecordedServer
 from tests.support.sandboxes import FailingSandbox, bare_workspace
 
 BEGUN = (

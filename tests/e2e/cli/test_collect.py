@@ -10,12 +10,12 @@ import pytest
 
 from bot.cli import main
 from capuchin_demo.hub import pull_actions
-from capuchin_demo.hub.hub import LocalHub
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.lab.learning.records import read_data
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.repositories import add_commit, make_repository
+from tests.support.github.hub import LocalHub
 
 RIGHT = shop.FILES["shop/till.py"].replace("a - b", "a + b")
 

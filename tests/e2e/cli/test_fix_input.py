@@ -14,9 +14,7 @@ import pytest
 from bot.cli import fix as cli_fix
 from bot.cli import local_run, run_input
 from bot.settings import Settings
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue, Repo
-from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
@@ -24,7 +22,9 @@ from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, seal, unpack_bundle
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
+from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
+from tests.support.recorded.server import RecordedServer
 
 
 async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:

@@ -23,8 +23,8 @@ from bot.cli.setup import EnvFileError, append_values, check_writable
 from bot.cli.setup_browser import RegistrationFlow
 from bot.github.app import GitHubApp
 from bot.settings import Settings, variable_name
-from capuchin_demo.hub.hub import LocalHub
 from tests.e2e.harness import BotHarness
+from tests.support.github.hub import LocalHub
 from tests.support.hypothesis_settings import QUICK
 
 ROOT = Path(__file__).parents[3]

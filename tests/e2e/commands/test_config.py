@@ -8,11 +8,12 @@ import pytest
 
 from bot.data.run import CHECK_NAME, RunId
 from bot.repo_config.model import RepoConfig, parse_config
-from capuchin_demo.hub.check_actions import rerun, rerun_all
-from capuchin_demo.hub.state import CheckRun, Pull, Repo, Rules
+from capuchin_demo.hub.state import CheckRun, Pull, Repo
 from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.github.check_actions import rerun, rerun_all
+from tests.support.github.hub_state import Rules
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
 
@@ -239,7 +240,7 @@ async def test_a_refused_proposal_is_told_in_githubs_words_and_holds_the_file(
     bot: BotHarness, rule: str
 ) -> None:
     repo = bot.add_repo()
-    repo.rules, words, advice = REFUSALS[rule]
+    bot.hub.rules[repo.id], words, advice = REFUSALS[rule]
     issue = await bot.report_issue(repo)
     await bot.say(issue, "/capuchin config propose")
     (said,) = bot.comments_of(issue)
@@ -248,7 +249,7 @@ async def test_a_refused_proposal_is_told_in_githubs_words_and_holds_the_file(
     assert "<details>" in said
     assert "version: 1" in said
     assert repo.list_branches() == ["main"]
-    repo.rules = Rules()
+    bot.hub.rules[repo.id] = Rules()
     await bot.say(issue, "/capuchin config propose")
     assert f"#{repo.pulls[0].number}" in bot.comments_of(issue)[-1]
 
@@ -257,7 +258,7 @@ async def test_a_proposal_takes_the_branch_prefix_of_the_organisation(bot: BotHa
     defaults = bot.hub.add_repo("acme/.github", {FILE: "branch_prefix: bots/\n"})
     assert defaults.installation is not None
     repo = bot.add_repo()
-    repo.rules = Rules(branch_names="bots/.*")
+    bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
     issue = await bot.report_issue(repo)
     for _ in range(2):
         await bot.say(issue, "/capuchin config propose")

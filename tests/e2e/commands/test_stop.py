@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bot.data.run import Run, RunStatus
-from capuchin_demo.hub.faults import Faults
 from pipeline.store import encode_record
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
+from tests.support.github.faults import Faults
 
 pytestmark = [pytest.mark.spine, pytest.mark.usefixtures("check_keys_declared")]
 

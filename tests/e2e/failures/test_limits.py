@@ -11,9 +11,11 @@ from bot.data.progress import Progress
 from bot.data.run import Failure, RunId, now
 from bot.errors import RateLimited, WritesSpent
 from bot.runs.status_comment import StatusComment
-from capuchin_demo.hub.state import AppInstallation, ContentLimit, Exchange, Issue, Repo
+from capuchin_demo.hub.state import AppInstallation, Issue, Repo
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.github.faults import ContentLimit
+from tests.support.github.hub_state import Exchange
 from tests.support.hub import ref_of
 
 LONG = 600
@@ -35,7 +37,8 @@ async def test_a_limit_is_kept_by_every_run_of_the_installation_and_by_no_other(
     github, one = bot.parts.github, bot.add_repo()
     other, elsewhere = bot.add_repo("acme/other"), bot.add_repo("elsewhere/shop")
     issues = [await bot.report_issue(repo) for repo in (one, other, elsewhere)]
-    limit = installation_of(one).content = ContentLimit(most=0, seconds=LONG)
+    limit = ContentLimit(most=0, seconds=LONG)
+    bot.hub.content_limits[installation_of(one).id] = limit
     async with (
         github.open_repository(ref_of(one)) as first,
         github.open_repository(ref_of(other)) as second,
@@ -83,7 +86,8 @@ async def test_progress_is_not_written_while_github_limits(manual_bot: BotHarnes
         status = StatusComment(opened, lease, bot.settings)
         begun = status_marker(lease.run.id)
         run = replace(lease.run, comment_id=await status.write(lease.run, begun))
-        limit = installation_of(repo).content = ContentLimit(most=0, seconds=LONG)
+        limit = ContentLimit(most=0, seconds=LONG)
+        bot.hub.content_limits[installation_of(repo).id] = limit
         async with status.show_updates(run):
             status.update(Progress(doing="Step 0."))
             await refused.wait()

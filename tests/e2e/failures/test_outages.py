@@ -11,10 +11,11 @@ from redis.asyncio import Redis
 from bot.data.run import Failure, Run, RunStatus, now
 from bot.github.http import MAX_TRIES
 from bot.storage.lease import Lease
-from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.state import Exchange, Issue, Repo
+from capuchin_demo.hub.state import Issue, Repo
 from tests.e2e.harness import BotHarness
 from tests.support.clock import MovableClock
+from tests.support.github.hub import LocalHub
+from tests.support.github.hub_state import Exchange
 from tests.support.redis import RedisServer
 
 PERMISSION = "/repos/acme/shop/collaborators/*/permission"

@@ -13,9 +13,9 @@ from bot.data.run import Failure, Login, Run, RunStatus
 from bot.errors import TryLater
 from bot.github.http import MAX_TRIES
 from bot.storage.lease import Lease
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import AppInstallation, Issue, Repo, now
 from tests.e2e.harness import BotHarness
+from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of
 
 IP_LIST = (
@@ -150,7 +150,7 @@ async def test_what_forbids_every_call_is_in_the_record(bot: BotHarness) -> None
         elif name == "suspended":
             one.suspended_at = now()
         elif name == "blocked":
-            one.blocked_by = IP_LIST
+            bot.hub.blocked[one.id] = IP_LIST
         else:
             async with bot.without_webhooks():  # else the run is stopped
                 await bot.hub.uninstall(repo)

@@ -8,7 +8,6 @@ import pytest
 
 from bot.data.run import Failure, Run, RunStatus
 from bot.errors import LeaseLost, TryLater
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import JudgedEdits, NoFix
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
@@ -18,6 +17,7 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e.harness import SMALL_SHOP, BotHarness
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
+from tests.support.github.hub import LocalHub
 
 
 def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:

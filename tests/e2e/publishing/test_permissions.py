@@ -14,13 +14,14 @@ from bot.git.commits import push
 from bot.git.mirrors import Mirrors, Remote
 from bot.github.credentials import PERMISSIONS
 from bot.runs.config_check import check_config
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.rest_call import match
-from capuchin_demo.hub.rest_router import OPERATIONS
-from capuchin_demo.hub.state import Exchange, Repo
+from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import LEVELS
 from pipeline.data.types import CommitSha
 from tests.e2e.harness import BotHarness
+from tests.support.github.hub import LocalHub
+from tests.support.github.hub_state import Exchange
+from tests.support.github.rest_router import OPERATIONS
 from tests.support.hub import ref_of
 from tests.support.proc import read_processes
 

@@ -7,27 +7,28 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bot.data.run import Failure, RunStatus
-from capuchin_demo.hub.state import Issue, Repo, Rules
+from capuchin_demo.hub.state import Issue
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE
 from tests.e2e.harness import BotHarness
+from tests.support.github.hub_state import Rules
 
-RULES: dict[str, tuple[Callable[[Repo], None], str]] = {
+RULES: dict[str, tuple[Rules, str]] = {
     "secrets": (
-        lambda repo: setattr(repo, "rules", Rules(secrets=("return a + b",))),
+        Rules(secrets=("return a + b",)),
         "Push cannot contain secrets",
     ),
     "branch name": (
-        lambda repo: setattr(repo, "rules", Rules(branch_names="bots/.*")),
+        Rules(branch_names="bots/.*"),
         "Branch name must match a given regex pattern",
     ),
     "commit message": (
-        lambda repo: setattr(repo, "rules", Rules(messages="JIRA-.*")),
+        Rules(messages="JIRA-.*"),
         "Commit message must match a given regex pattern",
     ),
     "author": (
-        lambda repo: setattr(repo, "rules", Rules(author_emails=".*@acme.example")),
+        Rules(author_emails=".*@acme.example"),
         "Commit author email must match a given regex pattern",
     ),
 }
@@ -38,8 +39,7 @@ async def test_a_refused_push_is_told_in_githubs_words_and_keeps_the_edit(
     bot: BotHarness, problem: str
 ) -> None:
     repo = bot.add_repo()
-    forbid, words = RULES[problem]
-    forbid(repo)
+    bot.hub.rules[repo.id], words = RULES[problem]
     issue = await bot.open_issue(repo)
     run = await bot.solve(issue)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.PUBLISH_REFUSED)
@@ -71,14 +71,14 @@ async def test_the_same_edit_is_published_later_and_no_model_is_asked(
     bot: BotHarness, ask: Callable[[BotHarness, Issue], Awaitable[None]]
 ) -> None:
     repo = bot.add_repo()
-    repo.rules = Rules(branch_names="bots/.*")
+    bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
     issue = await bot.open_issue(repo)
     refused = await bot.solve(issue)
     await ask(bot, issue)
     again = await bot.solve(issue)
     assert (again.failure, again.dollars) == (Failure.PUBLISH_REFUSED, 0)
     assert again.id != refused.id
-    repo.rules = Rules()
+    bot.hub.rules[repo.id] = Rules()
     bot.runner.answer = NoFix(reason="no edit")
     await ask(bot, issue)
     run = await bot.solve(issue)
@@ -96,10 +96,10 @@ async def test_the_same_edit_is_published_later_and_no_model_is_asked(
 
 async def test_another_edit_of_a_refused_run_is_tested_and_published(bot: BotHarness) -> None:
     repo = bot.add_repo()
-    repo.rules = Rules(branch_names="bots/.*")
+    bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
     issue = await bot.open_issue(repo)
     await bot.settle()
-    repo.rules = Rules()
+    bot.hub.rules[repo.id] = Rules()
     await bot.comment(issue, "/capuchin use B")
     run = await bot.solve(issue)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
@@ -110,10 +110,10 @@ async def test_another_edit_of_a_refused_run_is_tested_and_published(bot: BotHar
 
 async def test_retry_anyway_starts_from_scratch(bot: BotHarness) -> None:
     repo = bot.add_repo()
-    repo.rules = Rules(branch_names="bots/.*")
+    bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
     issue = await bot.open_issue(repo)
     await bot.settle()
-    repo.rules = Rules()
+    bot.hub.rules[repo.id] = Rules()
     await bot.comment(issue, "/capuchin retry anyway")
     run = await bot.solve(issue)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
@@ -125,12 +125,12 @@ async def test_a_swap_that_github_refuses_can_be_tried_again(bot: BotHarness) ->
     issue = await bot.open_issue(repo)
     await bot.settle()
     (pull,) = repo.pulls
-    repo.rules = Rules(secrets=("return b + a",))
+    bot.hub.rules[repo.id] = Rules(secrets=("return b + a",))
     await bot.comment(issue, "/capuchin use B")
     assert (await bot.solve(issue)).status is RunStatus.REFUSED
     assert "Push cannot contain secrets" in bot.comments_of(issue)[-1]
     assert "+    return b + a" in bot.comments_of(issue)[-1]
-    repo.rules = Rules()
+    bot.hub.rules[repo.id] = Rules()
     await bot.comment(issue, "/capuchin use B")
     assert (await bot.solve(issue)).status is RunStatus.SWAPPED
     assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
@@ -140,7 +140,7 @@ async def test_where_a_rule_demands_signatures_github_signs_what_we_publish(
     bot: BotHarness,
 ) -> None:
     repo = bot.add_repo()
-    repo.rules = Rules(signatures=True)
+    bot.hub.rules[repo.id] = Rules(signatures=True)
     issue = await bot.open_issue(repo)
     assert (await bot.solve(issue)).status is RunStatus.OPENED_PULL_REQUEST
     (pull,) = repo.pulls
@@ -149,5 +149,5 @@ async def test_where_a_rule_demands_signatures_github_signs_what_we_publish(
     await bot.settle()
     assert "# Both count." in (repo.read_file(pull.head_ref, "shop.py") or "")
     ours = repo.git.log(pull.head_ref, without="main")
-    assert [one.sha in repo.verified for one in ours] == [True] * 3
+    assert [one.sha in bot.hub.verified for one in ours] == [True] * 3
     assert {one.author.name for one in ours} == {"capuchin[bot]"}

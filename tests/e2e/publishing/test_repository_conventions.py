@@ -6,9 +6,9 @@ import pytest
 
 from bot.data.run import Failure, RunStatus
 from bot.repo_config.model import ConfigProblem, parse_config
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from tests.e2e.harness import BotHarness
+from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
 

@@ -13,13 +13,14 @@ from redis.asyncio import Redis
 from bot.cli.doctor_checks import check_signing_key, run_checks
 from bot.cli.doctor_services import CheckFailed
 from bot.data.run import RunStatus
-from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.state import Repo, Rules
+from capuchin_demo.hub.state import Repo
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from sandbox.frozen import replace
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.github.hub import LocalHub
+from tests.support.github.hub_state import Rules
 from tests.support.hub import settings_for
 
 EMAIL = "releases@acme.example"
@@ -41,7 +42,7 @@ def key(tmp_path: Path) -> Path:
 @pytest.fixture
 async def signing_bot(start_bot: StartBot, hub: LocalHub, key: Path) -> AsyncGenerator[BotHarness]:
     """The bot with a key that an account of this GitHub has registered."""
-    hub.site.signing_keys[EMAIL] = make_key(key)
+    hub.signing_keys[EMAIL] = make_key(key)
     async with start_bot(signing_key=str(key), signing_email=EMAIL, log_level="debug") as bot:
         yield bot
 
@@ -52,10 +53,10 @@ def refuse_trees(hub: LocalHub) -> None:
     hub.faults.fail_next("POST", "/repos/*/git/trees", status=422, message=message, times=1000)
 
 
-def find_unverified(repo: Repo, branch: str) -> list[str]:
+def find_unverified(hub: LocalHub, repo: Repo, branch: str) -> list[str]:
     ours = repo.git.log(branch, without="main")
     assert ours
-    return [one.message for one in ours if one.sha not in repo.verified]
+    return [one.message for one in ours if one.sha not in hub.verified]
 
 
 async def test_what_is_pushed_passes_a_rule_that_demands_signatures(
@@ -64,7 +65,7 @@ async def test_what_is_pushed_passes_a_rule_that_demands_signatures(
     bot = signing_bot
     caplog.set_level("DEBUG")
     repo = bot.add_repo()
-    repo.rules = Rules(signatures=True)
+    bot.hub.rules[repo.id] = Rules(signatures=True)
     refuse_trees(bot.hub)
     issue = await bot.open_issue(repo)
     assert (await bot.solve(issue)).status is RunStatus.OPENED_PULL_REQUEST
@@ -73,7 +74,7 @@ async def test_what_is_pushed_passes_a_rule_that_demands_signatures(
     await bot.hub.review(pull, "alice", state="CHANGES_REQUESTED", lines=REVIEW_LINE)
     await bot.settle()
     assert "# Both count." in (repo.read_file(pull.head_ref, "shop.py") or "")
-    assert find_unverified(repo, pull.head_ref) == []
+    assert find_unverified(bot.hub, repo, pull.head_ref) == []
     ours = repo.git.log(pull.head_ref, without="main")
     assert {(one.author.name, one.committer.email) for one in ours} == {("capuchin[bot]", EMAIL)}
     assert_nowhere(key.read_text().splitlines()[1], bot, caplog.text)
@@ -91,7 +92,7 @@ def assert_nowhere(secret: str, bot: BotHarness, log: str) -> None:
 async def test_another_worker_without_the_mirror_pushes_the_same_commits(
     hub: LocalHub, redis: Redis, settings_fields: dict[str, object], key: Path, effect: int
 ) -> None:
-    hub.site.signing_keys[EMAIL] = make_key(key)
+    hub.signing_keys[EMAIL] = make_key(key)
     fields = {**settings_fields, "signing_key": str(key), "signing_email": EMAIL}
     bot = BotHarness(hub, redis, settings_for(hub, **fields))
     repo, issue = await bot.prepare_issue()
@@ -102,7 +103,7 @@ async def test_another_worker_without_the_mirror_pushes_the_same_commits(
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert repo.list_branches() == [repo.pulls[0].head_ref, "main"]
     assert len(repo.pulls) == 1
-    assert find_unverified(repo, repo.pulls[0].head_ref) == []
+    assert find_unverified(hub, repo, repo.pulls[0].head_ref) == []
 
 
 async def test_a_key_that_signs_nothing_stops_no_fix_and_is_logged(

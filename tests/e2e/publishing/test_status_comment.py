@@ -19,12 +19,13 @@ from bot.queue.position import QueueAnnouncer
 from bot.runs.status_comment import StatusComment, build_announcer
 from bot.storage.lease import Lease
 from bot.storage.workers import WorkerState
-from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.state import Exchange, Issue, Repo
+from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import NoFix
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import a_run
+from tests.support.github.hub import LocalHub
+from tests.support.github.hub_state import Exchange
 from tests.support.hub import ref_of
 
 EVERY = 0.3

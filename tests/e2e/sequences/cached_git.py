@@ -11,12 +11,13 @@ from typing import Final
 
 from typing_extensions import override
 
-from capuchin_demo.hub.git_repository import Commit, Entry, GitRepo
+from capuchin_demo.hub.git_repository import Commit, Entry
+from tests.support.github.git_repository import FastRepo
 
 NAME: Final = re.compile(r"\w[\w-]*(/\w[\w-]*)*")
 
 
-class CachedRepo(GitRepo):
+class CachedRepo(FastRepo):
     """Remembers objects, which never change, and reads a branch where git itself does first."""
 
     def __init__(self, path: Path) -> None:

@@ -20,10 +20,11 @@ from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.app import GitHubApp
 from bot.github.http import GitHubClient
 from bot.settings import Settings
-from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.rest_router import PREFIX, RestRouter
-from capuchin_demo.hub.serve_hub import GraphQLRouter
+from capuchin_demo.hub.rest_router import PREFIX
 from pipeline.data.types import CommitSha
+from tests.support.github.hub import LocalHub
+from tests.support.github.rest_router import RestRouter
+from tests.support.github.serve_hub import GraphQLRouter
 
 ASKED: Final = httpx.Request("GET", "http://hub")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from capuchin_demo.hub.check_actions import report_check, report_status
 from capuchin_demo.hub.pull_actions import mark_ready
 from capuchin_demo.hub.state import Comment, Issue, Pull, Review, now
 from tests.e2e.sequences.plan import Act
 from tests.e2e.sequences.simulation import World
+from tests.support.github.check_actions import report_check, report_status
 
 T = TypeVar("T")
 

@@ -28,8 +28,6 @@ from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from bot.storage.storage import Storage
-from capuchin_demo.hub.faults import Faults, RateLimit
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue, Pull, Repo
 from capuchin_demo.hub.webhooks import Delivery
 from pipeline.data.types import NoFix
@@ -41,6 +39,8 @@ from tests.e2e.sequences.logged_bugs import Bugs
 from tests.e2e.sequences.plan import ISSUES
 from tests.e2e.sequences.workers import Workers
 from tests.support.data.publishing import SHOP, a_selection
+from tests.support.github.faults import Faults, RateLimit
+from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of, settings_for
 
 START: Final = datetime(2026, 5, 1, 8, tzinfo=UTC)

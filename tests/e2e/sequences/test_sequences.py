@@ -15,7 +15,6 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.data.run import RunStatus
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue
 from capuchin_demo.hub.tokens import AppIdentity
 from tests.e2e.sequences.invariants import problems
@@ -24,6 +23,7 @@ from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
 from tests.e2e.sequences.player import Player, play
 from tests.e2e.sequences.regressions import FOUND, LOST, RIDDEN_OUT, TOLD, label, say
 from tests.e2e.sequences.simulation import World
+from tests.support.github.hub import LocalHub
 from tests.support.hub import SECRET
 from tests.support.redis import RedisServer
 

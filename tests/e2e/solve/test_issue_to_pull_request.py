@@ -10,7 +10,6 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.data.run import Run, RunStatus
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import AppIdentity
 from pipeline.bundle import read_bundle
 from pipeline.replay import replay
@@ -18,6 +17,7 @@ from tests.contracts.github.contract import ContractLog
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.support.certificates import host_certificates
+from tests.support.github.hub import LocalHub
 from tests.support.hub import SECRET
 
 BRANCH = "capuchin/issue-1-total-subtracts"

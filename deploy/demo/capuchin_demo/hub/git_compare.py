@@ -1,13 +1,11 @@
-"""Compares two commits; what only git knows of a pull request."""
+"""Compares two commits."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from capuchin_demo.hub.faults import GitCommandFailed
 from capuchin_demo.hub.git_repository import ChangedFile, GitRepo
-from capuchin_demo.hub.issue_json import PullFacts
 from capuchin_demo.hub.state import Pull
 
 
@@ -81,21 +79,3 @@ def changed_files(pull: Pull) -> list[ChangedFile]:
 def pull_diff(pull: Pull) -> str:
     """The whole diff of a pull request."""
     return diff_text(pull.repo.git, fork_point(pull), pull.head_sha)
-
-
-def read_pull_facts(pull: Pull) -> PullFacts:
-    """Read the data from git."""
-    git, base, head = pull.repo.git, pull.base_sha, pull.head_sha
-    changed = changed_files(pull)
-    try:
-        merged = git.ask("merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,))
-        mergeable = b"CONFLICT" not in merged
-    except GitCommandFailed:
-        mergeable = False
-    return PullFacts(
-        compare(git, base, head).ahead,
-        sum(change.additions for change in changed),
-        sum(change.deletions for change in changed),
-        len(changed),
-        mergeable,
-    )

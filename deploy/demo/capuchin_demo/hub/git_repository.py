@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from capuchin_demo.hub.faults import GitCommandFailed
+from capuchin_demo.hub.github_errors import GitCommandFailed
 
 
 @dataclass(frozen=True)
@@ -154,22 +154,6 @@ def run_git(
 
 
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
-_MOST_BYTES = 1024 * 1024
-"""Of an object that is read."""
-
-
-def read_object(repository: Path, sha: str) -> tuple[str, bytes] | None:
-    """Kind and content; None: the object is large, elsewhere (in a pack) or nowhere."""
-    if not FULL_SHA.fullmatch(sha):
-        return None
-    try:
-        with (repository / "objects" / sha[:2] / sha[2:]).open("rb") as file:
-            data = zlib.decompressobj().decompress(file.read(_MOST_BYTES), _MOST_BYTES)
-    except (OSError, zlib.error):
-        return None
-    head, _, content = data.partition(b"\0")
-    kind, _, size = head.decode("ascii", "replace").partition(" ")
-    return (kind, content) if size == str(len(content)) else None
 
 
 def write_object(repository: Path, kind: str, content: bytes) -> str:
@@ -196,8 +180,6 @@ class GitRepo:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._answers: dict[tuple[str, ...], bytes] = {}
-        """By git's arguments: answers that stay true, as they depend on object ids alone."""
 
     @classmethod
     def create(cls, path: Path, default_branch: str) -> GitRepo:
@@ -225,28 +207,17 @@ class GitRepo:
         return cls(path)
 
     def ask(self, *arguments: str, allowed_codes: tuple[int, ...] = ()) -> bytes:
-        """Run git once for an answer that depends on full object ids alone, and remember it.
+        """Run git once for an answer that depends on full object ids alone.
 
         Raises:
             GitCommandFailed: see `run_git`.
         """
-        answer = self._answers.get(arguments)
-        if answer is None:
-            answer = run_git(self.path, *arguments, allowed_codes=allowed_codes)
-            if len(answer) <= 16 * 1024:
-                if len(self._answers) >= 4096:
-                    self._answers.clear()
-                self._answers[arguments] = answer
-        return answer
+        return run_git(self.path, *arguments, allowed_codes=allowed_codes)
 
     # Refs
 
     def list_refs(self, prefix: str = "refs/") -> dict[str, str]:
         """The object ids of the refs under `prefix` (which ends with `/`), by name without it."""
-        loose = self._list_loose_refs()
-        if loose is not None and not self._has_packed_refs():
-            inside = (name for name in sorted(loose) if name.startswith(prefix))
-            return {name.removeprefix(prefix): loose[name] for name in inside}
         wanted = [prefix] if prefix else []
         listing = run_git(self.path, "for-each-ref", "--format=%(objectname) %(refname)", *wanted)
         pairs = (line.split(" ", 1) for line in listing.decode().splitlines())
@@ -254,53 +225,10 @@ class GitRepo:
 
     def resolve(self, rev: str) -> str | None:
         """The commit that `rev` names, or None."""
-        if not rev or "\0" in rev or "\n" in rev:
-            return None
-        names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
-        tried = [*names, *([rev] if re.fullmatch(r"[0-9a-f]{7,40}", rev) else [])]
-        known = self._resolve_without_git(tried)
-        if known is not None and not self._has_packed_refs():
-            return known or None
-        asked = "".join(f"{name}^{{commit}}\n" for name in tried if _is_plain_name(name))
+        asked = "".join(f"{name}^{{commit}}\n" for name in list_meanings(rev))
         answers = run_git(self.path, "cat-file", "--batch-check", stdin=asked.encode())
         found = (line.split() for line in answers.decode().splitlines())
         return next((parts[0] for parts in found if parts[1:2] == ["commit"]), None)
-
-    def _resolve_without_git(self, names: list[str]) -> str | None:
-        """The commit of the first of `names` that exists, empty if none does; None: ask git."""
-        for name in names:
-            if not _is_plain_name(name):
-                continue
-            if FULL_SHA.fullmatch(name):
-                found = name
-            else:
-                try:
-                    found = (self.path / name).read_text(encoding="ascii").strip()
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                except (OSError, ValueError):
-                    return None
-            is_commit = FULL_SHA.fullmatch(found) and self.object_kind(found) == "commit"
-            return found if is_commit else None
-        return "" if all(name.startswith("refs/") for name in names) else None
-
-    def _list_loose_refs(self) -> dict[str, str] | None:
-        """The refs in files of their own, by name; None: one does not name an object, ask git."""
-        found: dict[str, str] = {}
-        try:
-            for file in (self.path / "refs").rglob("*"):
-                if file.is_file() and file.suffix != ".lock":
-                    found[file.relative_to(self.path).as_posix()] = file.read_text("ascii").strip()
-        except (OSError, ValueError):  # a branch went in the meantime
-            return None
-        return found if all(map(FULL_SHA.fullmatch, found.values())) else None
-
-    def _has_packed_refs(self) -> bool:
-        """Whether some refs are in no file of their own.
-
-        Ask after reading such files: git packs a ref before it removes the file.
-        """
-        return (self.path / "packed-refs").exists()
 
     def set_ref(self, ref: str, sha: str, before: str | None = None) -> None:
         """Set a ref, whose value must be `before` if that is given.
@@ -328,8 +256,6 @@ class GitRepo:
         """The kind of an object (`commit`, `tree`, `blob`, `tag`); None if it does not exist."""
         if not FULL_SHA.fullmatch(sha):
             return None
-        if loose := read_object(self.path, sha):
-            return loose[0]
         try:
             return self.ask("cat-file", "-t", sha).decode().strip()
         except GitCommandFailed:
@@ -341,8 +267,7 @@ class GitRepo:
         Raises:
             GitCommandFailed: `sha` is not such an object.
         """
-        loose = read_object(self.path, sha)
-        return loose[1] if loose and loose[0] == kind else self.ask("cat-file", kind, sha)
+        return self.ask("cat-file", kind, sha)
 
     def read_commit(self, sha: str) -> Commit:
         """A commit by its id.
@@ -353,21 +278,8 @@ class GitRepo:
         return parse_commit(sha, self.read_object("commit", sha).decode("utf-8", "replace"))
 
     def read_commits(self, shas: Iterable[str]) -> list[Commit]:
-        """Several commits at once, in order."""
-        shas = list(shas)
-        loose = [(sha, one[1]) for sha in shas if (one := read_object(self.path, sha))]
-        if len(loose) == len(shas):
-            return [parse_commit(sha, content.decode("utf-8", "replace")) for sha, content in loose]
-        asked = "".join(f"{sha}\n" for sha in shas).encode()
-        data = run_git(self.path, "cat-file", "--batch", stdin=asked)
-        found: list[Commit] = []
-        while data:
-            head, _, rest = data.partition(b"\n")
-            sha, _kind, size = head.decode().split()
-            text = rest[: int(size)].decode("utf-8", "replace")
-            found.append(parse_commit(sha, text))
-            data = rest[int(size) + 1 :]
-        return found
+        """Several commits, in order."""
+        return [self.read_commit(sha) for sha in shas]
 
     def log(self, rev: str, *, without: str = "", path: str = "", limit: int = 250) -> list[Commit]:
         """Commits reachable from `rev` but not from `without` that change `path`, newest first."""
@@ -458,6 +370,10 @@ class GitRepo:
         return write_object(self.path, "commit", text.encode())
 
 
-def _is_plain_name(name: str) -> bool:
-    """Whether the name contains nothing that git interprets as a revision expression."""
-    return not re.search(r"[\s~^:?*\[\\]|\.\.|@\{|^-", name)
+def list_meanings(rev: str) -> list[str]:
+    """The names of git that `rev` may be, likeliest first, without what git would interpret."""
+    if not rev or "\0" in rev or "\n" in rev:
+        return []
+    names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
+    tried = [*names, *([rev] if re.fullmatch(r"[0-9a-f]{7,40}", rev) else [])]
+    return [name for name in tried if not re.search(r"[\s~^:?*\[\\]|\.\.|@\{|^-", name)]

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from capuchin_demo.hub import git_compare, issue_actions, pull_actions
-from capuchin_demo.hub.faults import Refusal
+from capuchin_demo.hub.github_errors import Refusal
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Issue, Pull, Repo, Review, User, stamp
 
@@ -245,15 +245,6 @@ def render_markdown(text: str, repo: Repo | None = None) -> str:
         attributes={"a": {"href", "title"}, "details": {"open"}, "ol": {"start"}},
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
-    )
-
-
-def render_signed(state: State, text: str) -> str:
-    """`text` as GraphQL's `bodyHTML`: pictures have addresses that need no session."""
-    html = MarkdownIt("commonmark", {"html": True}).render(text)
-    clean = nh3.clean(html, tags={*TAGS, "img"}, attributes={"img": {"src", "alt"}})
-    return re.sub(
-        r"(/user-attachments/assets/[0-9a-f-]{36})", rf"\1?jwt={state.attachment_jwt}", clean
     )
 
 

@@ -3,69 +3,48 @@
 from __future__ import annotations
 
 import re
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal
-from urllib.parse import parse_qsl
+from typing import Any
 
-from starlette.requests import Request
-
-from capuchin_demo.hub.faults import Faults, RateLimit
-from capuchin_demo.hub.git_compare import read_pull_facts
-from capuchin_demo.hub.git_repository import GitRepo, Signature, run_git
-from capuchin_demo.hub.issue_json import PullFacts
-from capuchin_demo.hub.repository_json import DEFAULT_LABELS
+from capuchin_demo.hub.git_repository import GitRepo, Signature
+from capuchin_demo.hub.shapes import Shapes
 from capuchin_demo.hub.state import (
     AppInstallation,
-    Exchange,
+    Issue,
     Label,
     Pull,
     Repo,
     Site,
     User,
     Visitor,
+    node_id,
     now,
 )
-from capuchin_demo.hub.tokens import AppIdentity, Token, Tokens
+from capuchin_demo.hub.tokens import AppIdentity, Tokens
 from capuchin_demo.hub.webhooks import Webhooks
+
+DEFAULT_LABELS = ("bug", "documentation", "duplicate", "enhancement", "question", "wontfix")
 
 
 class State:
     """The accounts, repositories, installations, tokens, webhooks and limits of one hub.
 
     Names are found without regard to case, as on GitHub. The folders of git repositories under
-    `root` are named by number. `requests` lists every REST and git request in order; `unexpected`
-    lists requests that the hub does not implement, and a test should find it empty.
+    `root` are named by number.
     """
+
+    git_type: type[GitRepo] = GitRepo
 
     def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
         self.root = root.resolve()
         self.site = Site("http://localhub.invalid")
         self.users: dict[str, User] = {}
         self.repos: dict[str, Repo] = {}
-        self.moved: dict[str, Repo] = {}
-        """By names that repositories had before; requests are redirected from there."""
         self.installations: dict[int, AppInstallation] = {}
-        self.faults = Faults()
-        self.limit = RateLimit()
-        self.attachments: dict[str, bytes] = {}
-        """What people attached to issues, by path."""
-        self.attachment_jwt = secrets.token_urlsafe(16)
-        """Signs the addresses of pictures."""
-        self.new_apps: dict[str, tuple[AppIdentity, str]] = {}
-        """By code: each new App with its webhook secret, until its keys are fetched."""
-        self.app_owners: list[str] = []
-        """The organisation of each new App; empty for a person."""
-        self.requests: list[Exchange] = []
-        self.unexpected: list[str] = []
-        self.private_mode = True
-        """True like an Enterprise Server: every read needs a token. False like github.com."""
         self.visitor: Visitor | None = None
         """Who acts by the forms of the pages; None: the pages have none."""
-        self._listeners: list[Callable[[Exchange], None]] = []
-        self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
+        self.shapes = Shapes()
         self._last_id = 1000
         self.switch_app(app, webhook_secret)
 
@@ -92,47 +71,7 @@ class State:
         """Wait until every webhook has a response or has failed."""
         await self.webhooks.wait_until_idle()
 
-    # Requests
-
-    def listen(self, listener: Callable[[Exchange], None]) -> None:
-        """Call `listener` with each request from now on, after its response."""
-        self._listeners.append(listener)
-
-    def record(
-        self,
-        api: Literal["rest", "git", "graphql"],
-        request: Request,
-        token: Token | None,
-        status: int,
-        *,
-        path: str,
-        body: bytes = b"",
-        response_headers: Mapping[str, str] = MappingProxyType({}),
-        response: bytes = b"",
-    ) -> None:
-        """Record a request with its response, and show both to the listeners."""
-        exchange = Exchange(
-            api,
-            request.method,
-            path,
-            tuple(parse_qsl(request.url.query, keep_blank_values=True)),
-            dict(request.headers),
-            body,
-            status,
-            dict(response_headers),
-            response,
-            token.actor.login if token else None,
-            token.installation.id if token and token.installation else None,
-        )
-        self.requests.append(exchange)
-        for listener in self._listeners:
-            listener(exchange)
-
     # Accounts and repositories
-
-    def add_app_account(self, login: str) -> User:
-        """The account `NAME[bot]` of another App."""
-        return self.users.setdefault(login.lower(), User(self.site, self.next_id(), login, "Bot"))
 
     def add_user(self, login: str, *, organization: bool = False) -> User:
         """Find the account, or create it.
@@ -156,35 +95,24 @@ class State:
     def find_repo(self, full_name: str) -> Repo | None:
         return self.repos.get(full_name.lower())
 
-    def find_moved(self, full_name: str) -> Repo | None:
-        """The repository that had this name before, unless another has it now."""
-        return None if self.find_repo(full_name) else self.moved.get(full_name.lower())
-
-    def move_repo(self, repo: Repo, owner: User, name: str) -> None:
-        """Give a repository another name or owner."""
-        del self.repos[repo.full_name.lower()]
-        self.moved[repo.full_name.lower()] = repo
-        repo.owner, repo.name = owner, name
-        self.repos[repo.full_name.lower()] = repo
-
-    def add_repo(
-        self,
-        full_name: str,
-        files: Mapping[str, str | bytes] | None = None,
-        *,
-        folder: Path | None = None,
-        default_branch: str = "main",
-        private: bool = False,
-        installed: bool = True,
-        description: str | None = None,
-    ) -> Repo:
-        """Create a repository with one commit of `files` or of `folder`, or an empty one.
-
-        `installed` gives the App access.
+    def add_repo(self, full_name: str, files: Mapping[str, str | bytes]) -> Repo:
+        """Create a repository with one commit of `files` and give the App access.
 
         Raises:
             ValueError: the name is not valid, or taken.
-            GitCommandFailed: git rejects the branch name or a path.
+            GitCommandFailed: git rejects a path.
+        """
+        repo = self.create_repo(full_name, "main")
+        commit_files(repo, files)
+        self.add_to_installation(repo)
+        return repo
+
+    def create_repo(self, full_name: str, default_branch: str) -> Repo:
+        """Create an empty repository.
+
+        Raises:
+            ValueError: the name is not valid, or taken.
+            GitCommandFailed: git rejects the branch name.
         """
         owner, _, name = full_name.partition("/")
         if not re.fullmatch(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}", name):
@@ -193,22 +121,11 @@ class State:
             raise ValueError(f"{full_name} exists already")
         account = self.add_user(owner)
         number = self.next_id()
-        git = GitRepo.create(self.root / "git" / f"{number}.git", default_branch)
-        if folder is not None:
-            commit_tree(git, _write_folder(git, folder), default_branch, "Initial commit")
-        elif files:
-            blobs = {
-                path: git.write_blob(text.encode() if isinstance(text, str) else text)
-                for path, text in files.items()
-            }
-            tree = git.write_paths(None, {path: ("100644", sha) for path, sha in blobs.items()})
-            commit_tree(git, tree, default_branch, "Initial commit")
-        repo = Repo(number, account, name, git, default_branch, private, description)
+        git = self.git_type.create(self.root / "git" / f"{number}.git", default_branch)
+        repo = Repo(number, account, name, git, default_branch)
         for word in DEFAULT_LABELS:
             self.add_repo_label(repo, word)
         self.repos[full_name.lower()] = repo
-        if installed:
-            self.add_to_installation(repo)
         return repo
 
     def add_repo_label(
@@ -221,12 +138,29 @@ class State:
             repo.labels[name.lower()] = label
         return label
 
-    def pull_facts(self, pull: Pull) -> PullFacts:
-        """The pull request's data from git, cached for each pair of commits."""
-        key = (pull.repo.id, pull.base_sha, pull.head_sha)
-        if key not in self._pull_facts:
-            self._pull_facts[key] = read_pull_facts(pull)
-        return self._pull_facts[key]
+    def emit(self, event: str, repo: Repo, by: User, payload: dict[str, Any]) -> None:
+        """Send an event if the App has access to the repository and subscribes to the event."""
+        one = repo.installation
+        if one is None or event not in self.app.events:
+            return
+        self.webhooks.send(
+            event,
+            {
+                "repository": self.shapes.repository(repo),
+                "sender": self.shapes.user(by),
+                "installation": {"id": one.id, "node_id": node_id("MDIz", one.id)},
+                **payload,
+            },
+        )
+
+    def emit_change(self, one: Issue, action: str, by: User, **more: Any) -> None:
+        """Send `issues` with `action`, or `pull_request` for a pull request."""
+        if isinstance(one, Pull):
+            parts = {"number": one.number, "pull_request": self.shapes.pull(one)}
+            self.emit("pull_request", one.repo, by, {"action": action, **parts, **more})
+        else:
+            parts = {"issue": self.shapes.issue(one)}
+            self.emit("issues", one.repo, by, {"action": action, **parts, **more})
 
     # Installations and tokens
 
@@ -248,17 +182,15 @@ class State:
         return one
 
 
-def _write_folder(git: GitRepo, folder: Path) -> str:
-    """Store a folder with executable bits, links and ignored files, but without its `.git`."""
-    inside = {"GIT_DIR": str(git.path), "GIT_INDEX_FILE": str(git.path / "hub-index-seed")}
-    try:
-        run_git(
-            folder, "--work-tree", str(folder), "-c", "core.bare=false", "add", "--force", "--all",
-            ".", environment=inside,
-        )  # fmt: skip
-        return run_git(git.path, "write-tree", environment=inside).decode().strip()
-    finally:
-        Path(inside["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+def commit_files(repo: Repo, files: Mapping[str, str | bytes]) -> None:
+    """The first commit of a repository."""
+    git = repo.git
+    blobs = {
+        path: git.write_blob(text.encode() if isinstance(text, str) else text)
+        for path, text in files.items()
+    }
+    tree = git.write_paths(None, {path: ("100644", sha) for path, sha in blobs.items()})
+    commit_tree(git, tree, repo.default_branch, "Initial commit")
 
 
 def commit_tree(git: GitRepo, tree: str, branch: str, message: str) -> str:

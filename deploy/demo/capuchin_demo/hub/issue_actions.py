@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from capuchin_demo.hub import events, issue_json, repository_json
-from capuchin_demo.hub.faults import Refusal, custom_error, invalid
+from capuchin_demo.hub.github_errors import Refusal, custom_error, invalid
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Comment, Issue, Reaction, Repo, User, now
 
@@ -55,7 +54,7 @@ def open_issue(
     issue = Issue(state.next_id(), repo.last_number, repo, title, body, by)
     repo.issues[issue.number] = issue
     issue.add_to_timeline(by, "opened this")
-    events.send_issue_event(state, issue, "opened", by)
+    state.emit_change(issue, "opened", by)
     add_labels(state, issue, labels, by)
     for user in assignees:
         assign(state, issue, user, by)
@@ -75,7 +74,7 @@ def edit_issue(state: State, issue: Issue, by: User, title: str | None, body: st
         issue.body = body
     if changes:
         issue.add_to_timeline(by, f"edited the {' and the '.join(changes)}")
-        events.send_issue_event(state, issue, "edited", by, changes=changes)
+        state.emit_change(issue, "edited", by, changes=changes)
 
 
 def close_issue(state: State, issue: Issue, by: User, reason: str = "completed") -> None:
@@ -85,7 +84,7 @@ def close_issue(state: State, issue: Issue, by: User, reason: str = "completed")
     issue.state, issue.state_reason = "closed", reason
     issue.closed_at, issue.closed_by = now(), by
     issue.add_to_timeline(by, "closed this")
-    events.send_issue_event(state, issue, "closed", by)
+    state.emit_change(issue, "closed", by)
 
 
 def reopen_issue(state: State, issue: Issue, by: User) -> None:
@@ -95,7 +94,7 @@ def reopen_issue(state: State, issue: Issue, by: User) -> None:
     issue.state, issue.state_reason = "open", "reopened"
     issue.closed_at, issue.closed_by = None, None
     issue.add_to_timeline(by, "reopened this")
-    events.send_issue_event(state, issue, "reopened", by)
+    state.emit_change(issue, "reopened", by)
 
 
 def set_issue_state(
@@ -124,8 +123,8 @@ def add_labels(state: State, issue: Issue, names: Iterable[str], by: User) -> No
         issue.add_to_timeline(
             by, f"added the label {label.name}", event="labeled", label=label.name
         )
-        shape = repository_json.label(issue.repo, label)
-        events.send_issue_event(state, issue, "labeled", by, label=shape)
+        shape = state.shapes.label(issue.repo, label)
+        state.emit_change(issue, "labeled", by, label=shape)
 
 
 def remove_label(state: State, issue: Issue, name: str, by: User) -> None:
@@ -141,16 +140,8 @@ def remove_label(state: State, issue: Issue, name: str, by: User) -> None:
     issue.add_to_timeline(
         by, f"removed the label {label.name}", event="unlabeled", label=label.name
     )
-    shape = repository_json.label(issue.repo, label)
-    events.send_issue_event(state, issue, "unlabeled", by, label=shape)
-
-
-def set_labels(state: State, issue: Issue, names: list[str], by: User) -> None:
-    """Replace all labels of an issue."""
-    wanted = {name.lower() for name in names}
-    for name in [name for name in issue.labels if name.lower() not in wanted]:
-        remove_label(state, issue, name, by)
-    add_labels(state, issue, names, by)
+    shape = state.shapes.label(issue.repo, label)
+    state.emit_change(issue, "unlabeled", by, label=shape)
 
 
 def assign(state: State, issue: Issue, user: User, by: User) -> None:
@@ -158,36 +149,7 @@ def assign(state: State, issue: Issue, user: User, by: User) -> None:
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.add_to_timeline(by, f"assigned {user.login}")
-        events.send_issue_event(state, issue, "assigned", by, assignee=repository_json.user(user))
-
-
-def unassign(state: State, issue: Issue, user: User, by: User) -> None:
-    """Unassign a person, if assigned."""
-    if user in issue.assignees:
-        issue.assignees.remove(user)
-        issue.add_to_timeline(by, f"unassigned {user.login}")
-        events.send_issue_event(state, issue, "unassigned", by, assignee=repository_json.user(user))
-
-
-def delete_issue(state: State, issue: Issue, by: User) -> None:
-    """Delete an issue; its number responds 410 from now on."""
-    del issue.repo.issues[issue.number]
-    issue.repo.deleted_numbers.add(issue.number)
-    events.send_issue_event(state, issue, "deleted", by)
-
-
-def transfer_issue(state: State, issue: Issue, to: Repo, by: User) -> Issue:
-    """Move an issue to another repository and return the copy there; its old number is gone."""
-    to.last_number += 1
-    moved = Issue(state.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
-    to.issues[moved.number] = moved
-    changes = {
-        "new_issue": issue_json.issue(moved),
-        "new_repository": repository_json.repository(to),
-    }
-    del issue.repo.issues[issue.number]
-    events.send_issue_event(state, issue, "transferred", by, changes=changes)
-    return moved
+        state.emit_change(issue, "assigned", by, assignee=state.shapes.user(user))
 
 
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
@@ -205,7 +167,7 @@ def add_comment(state: State, issue: Issue, body: str, by: User) -> Comment:
     comment = Comment(state.next_id(), issue, by, body)
     issue.comments.append(comment)
     issue.add_to_timeline(by, "commented", comment)
-    _emit(state, comment, "created", by)
+    emit_comment(state, comment, "created", by)
     return comment
 
 
@@ -218,15 +180,7 @@ def edit_comment(state: State, comment: Comment, body: str, by: User) -> None:
     _check_comment_body(body)
     before, comment.body = comment.body, body
     comment.updated_at = comment.issue.updated_at = now()
-    _emit(state, comment, "edited", by, changes={"body": {"from": before}})
-
-
-def delete_comment(state: State, comment: Comment, by: User) -> None:
-    """Delete a comment, also from the timeline."""
-    issue = comment.issue
-    issue.comments.remove(comment)
-    issue.timeline = [line for line in issue.timeline if line.comment is not comment]
-    _emit(state, comment, "deleted", by)
+    emit_comment(state, comment, "edited", by, changes={"body": {"from": before}})
 
 
 def react(state: State, reactions: list[Reaction], content: str, by: User) -> tuple[Reaction, bool]:
@@ -251,11 +205,11 @@ def _check_comment_body(body: str) -> None:
     check_body(body, "IssueComment")
 
 
-def _emit(state: State, comment: Comment, action: str, by: User, **more: object) -> None:
+def emit_comment(state: State, comment: Comment, action: str, by: User, **more: object) -> None:
     payload = {
         "action": action,
-        "issue": issue_json.issue(comment.issue),
-        "comment": issue_json.comment(comment),
+        "issue": state.shapes.issue(comment.issue),
+        "comment": state.shapes.comment(comment),
         **more,
     }
-    events.emit(state, "issue_comment", comment.issue.repo, by, payload)
+    state.emit("issue_comment", comment.issue.repo, by, payload)

@@ -7,17 +7,21 @@ import re
 from dataclasses import dataclass
 
 from capuchin_demo.hub import (
-    check_actions,
-    events,
     git_compare,
     issue_actions,
-    issue_json,
-    repository_json,
 )
-from capuchin_demo.hub.faults import Refusal, custom_error, invalid, unprocessable
 from capuchin_demo.hub.git_repository import Signature, run_git
+from capuchin_demo.hub.github_errors import (
+    GitCommandFailed,
+    Refusal,
+    custom_error,
+    invalid,
+    unprocessable,
+)
 from capuchin_demo.hub.hub_state import State
-from capuchin_demo.hub.state import Pull, Repo, Review, ReviewComment, User, now
+from capuchin_demo.hub.state import Pull, Repo, Review, User, now
+
+NO_COMMIT = "0" * 40
 
 
 async def announce_ref_changes(
@@ -29,27 +33,25 @@ async def announce_ref_changes(
     """
     for ref in sorted(before.keys() | after.keys()):
         old, new = (
-            before.get(ref, events.NO_COMMIT),
-            after.get(ref, events.NO_COMMIT),
+            before.get(ref, NO_COMMIT),
+            after.get(ref, NO_COMMIT),
         )
         if old == new or not ref.startswith(("refs/heads/", "refs/tags/")):
             continue
         repo.pushed_at = now()
-        payload = await asyncio.to_thread(events.push_payload, repo, ref, old, new, by)
-        if ref.startswith("refs/heads/") and new != events.NO_COMMIT:
-            check_actions.queue_own_suite(state, repo, new, by)
-        events.emit(state, "push", repo, by, payload)
+        payload = await asyncio.to_thread(state.shapes.push, repo, ref, old, new, by)
+        state.emit("push", repo, by, payload)
         if ref.startswith("refs/heads/"):
             await _update_pulls(state, repo, ref.removeprefix("refs/heads/"), new, by)
 
 
 async def _update_pulls(state: State, repo: Repo, branch: str, new: str, by: User) -> None:
     for pull in [pull for pull in repo.pulls if pull.state == "open"]:
-        if pull.base_ref == branch and new != events.NO_COMMIT:
+        if pull.base_ref == branch and new != NO_COMMIT:
             pull.base_sha = new
         if pull.head_ref != branch or pull.fork is not None:
             continue
-        if new == events.NO_COMMIT:
+        if new == NO_COMMIT:
             issue_actions.close_issue(state, pull, by)
         else:
             await _synchronize(state, pull, new, by)
@@ -58,9 +60,8 @@ async def _update_pulls(state: State, repo: Repo, branch: str, new: str, by: Use
 async def _synchronize(state: State, pull: Pull, new: str, by: User) -> None:
     old, pull.head_sha = pull.head_sha, new
     await asyncio.to_thread(pull.repo.git.set_ref, f"refs/pull/{pull.number}/head", new)
-    await asyncio.to_thread(state.pull_facts, pull)
     pull.add_to_timeline(by, f"pushed {new[:7]}")
-    events.send_issue_event(state, pull, "synchronize", by, before=old, after=new)
+    state.emit_change(pull, "synchronize", by, before=old, after=new)
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,6 @@ async def open_pull(state: State, repo: Repo, new_pull: NewPull, by: User) -> Pu
     Raises:
         Refusal: a branch is missing, there is nothing to merge, or one is already open (422).
     """
-    if repo.rules.pull_requests:
-        raise custom_error("PullRequest", repo.rules.pull_requests)
     issue_actions.check_title(new_pull.title, "PullRequest")
     issue_actions.check_body(new_pull.body, "PullRequest")
     head_sha, base_sha = await asyncio.to_thread(_resolve_ends, repo, new_pull)
@@ -110,9 +109,8 @@ async def open_pull(state: State, repo: Repo, new_pull: NewPull, by: User) -> Pu
     )
     repo.issues[pull.number] = pull
     await asyncio.to_thread(repo.git.set_ref, f"refs/pull/{pull.number}/head", head_sha)
-    await asyncio.to_thread(state.pull_facts, pull)
     pull.add_to_timeline(by, f"wants to merge {new_pull.head} into {new_pull.base}")
-    events.send_issue_event(state, pull, "opened", by)
+    state.emit_change(pull, "opened", by)
     return pull
 
 
@@ -139,8 +137,8 @@ def request_reviewers(state: State, pull: Pull, users: list[User], by: User) -> 
         if user not in pull.requested_reviewers:
             pull.requested_reviewers.append(user)
             pull.add_to_timeline(by, f"requested a review from {user.login}")
-            shape = repository_json.user(user)
-            events.send_issue_event(state, pull, "review_requested", by, requested_reviewer=shape)
+            shape = state.shapes.user(user)
+            state.emit_change(pull, "review_requested", by, requested_reviewer=shape)
 
 
 def add_review(state: State, pull: Pull, review: Review) -> None:
@@ -158,37 +156,13 @@ def add_review(state: State, pull: Pull, review: Review) -> None:
         return
     review.submitted_at = now()
     pull.add_to_timeline(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
-    shape = issue_json.review(pull, review)
+    shape = state.shapes.review(pull, review)
     payload = {
         "action": "submitted",
         "review": {**shape, "state": review.state.lower()},
-        "pull_request": issue_json.simple_pull(pull),
+        "pull_request": state.shapes.simple_pull(pull),
     }
-    events.emit(state, "pull_request_review", pull.repo, review.author, payload)
-    for comment in review.comments:
-        payload = {
-            "action": "created",
-            "comment": issue_json.review_comment(pull, comment),
-            "pull_request": issue_json.simple_pull(pull),
-        }
-        events.emit(state, "pull_request_review_comment", pull.repo, review.author, payload)
-
-
-def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
-    """The comment on a line with this id."""
-    every = (comment for review in pull.reviews for comment in review.comments)
-    return next((comment for comment in every if comment.id == number), None)
-
-
-def reply(state: State, pull: Pull, first: ReviewComment, text: str, by: User) -> ReviewComment:
-    """Reply in the thread of the comment `first`."""
-    review = Review(state.next_id(), by, "", "COMMENTED", pull.head_sha)
-    made = ReviewComment(
-        state.next_id(), review, first.path, first.line, first.side, text, first.diff_hunk, first.id
-    )
-    review.comments.append(made)
-    add_review(state, pull, review)
-    return made
+    state.emit("pull_request_review", pull.repo, review.author, payload)
 
 
 def mark_ready(state: State, pull: Pull, by: User) -> None:
@@ -196,7 +170,7 @@ def mark_ready(state: State, pull: Pull, by: User) -> None:
     if pull.draft:
         pull.draft = False
         pull.add_to_timeline(by, "marked this pull request as ready for review")
-        events.send_issue_event(state, pull, "ready_for_review", by)
+        state.emit_change(pull, "ready_for_review", by)
 
 
 def convert_to_draft(state: State, pull: Pull, by: User) -> None:
@@ -204,7 +178,7 @@ def convert_to_draft(state: State, pull: Pull, by: User) -> None:
     if not pull.draft:
         pull.draft = True
         pull.add_to_timeline(by, "marked this pull request as draft")
-        events.send_issue_event(state, pull, "converted_to_draft", by)
+        state.emit_change(pull, "converted_to_draft", by)
 
 
 async def merge(state: State, pull: Pull, by: User, *, squash: bool = False) -> str:
@@ -214,9 +188,13 @@ async def merge(state: State, pull: Pull, by: User, *, squash: bool = False) -> 
         Refusal: it cannot be merged (405).
     """
     git = pull.repo.git
-    if pull.state != "open" or pull.draft or not state.pull_facts(pull).mergeable:
-        raise Refusal(405, "Pull Request is not mergeable")
-    tree = run_git(git.path, "merge-tree", "--write-tree", pull.base_sha, pull.head_sha)
+    unmergeable = Refusal(405, "Pull Request is not mergeable")
+    if pull.state != "open" or pull.draft:
+        raise unmergeable
+    try:
+        tree = run_git(git.path, "merge-tree", "--write-tree", pull.base_sha, pull.head_sha)
+    except GitCommandFailed:  # they conflict
+        raise unmergeable from None
     who = Signature(by.login, f"{by.login}@users.noreply.github.com", now())
     message = f"Merge pull request #{pull.number} from {pull.head_ref}\n\n{pull.title}\n"
     parents = (pull.base_sha,) if squash else (pull.base_sha, pull.head_sha)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import unquote, urlencode
 
-from capuchin_demo.hub.faults import Refusal, invalid, not_found
+from capuchin_demo.hub.github_errors import Refusal, invalid, not_found
 from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.shapes import Shapes
 from capuchin_demo.hub.state import Issue, Repo
 from capuchin_demo.hub.tokens import Token
 
@@ -33,6 +34,11 @@ class RestResponse:
             return self.body
         return json.dumps(self.body, ensure_ascii=False).encode("utf-8", "replace")
 
+    def full_headers(self) -> dict[str, str]:
+        """The headers to send."""
+        kind = {} if self.body is None else {"content-type": "application/json; charset=utf-8"}
+        return {**kind, **self.headers}
+
 
 @dataclass
 class RestCall:
@@ -52,6 +58,11 @@ class RestCall:
     def url(self) -> str:
         """The hub's address."""
         return self.state.url
+
+    @property
+    def shapes(self) -> Shapes:
+        """GitHub's JSON."""
+        return self.state.shapes
 
     @property
     def repo(self) -> Repo:

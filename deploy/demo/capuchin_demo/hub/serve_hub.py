@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from capuchin_demo.hub.apps import RegistrationRouter
-from capuchin_demo.hub.faults import QueryFailed, Refusal
-from capuchin_demo.hub.hub_pages import PageRouter, render_signed
+from bot.server.connections import serve_app
+from capuchin_demo.hub.github_errors import QueryFailed
+from capuchin_demo.hub.hub_pages import PageRouter
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.issue_actions import react
 from capuchin_demo.hub.pull_actions import convert_to_draft, mark_ready
-from capuchin_demo.hub.rest_router import PREFIX, RestRouter, check_installation
+from capuchin_demo.hub.rest_router import PREFIX, RestRouter
 from capuchin_demo.hub.smart_http import SERVICES, GitRouter
 from capuchin_demo.hub.state import Issue, Pull, Review, node_id, stamp
 from capuchin_demo.hub.tokens import Token
 
 PATH = "/api/graphql"
-
+METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 _DRAFT_MUTATIONS = {
     "markPullRequestReadyForReview": mark_ready,
@@ -38,49 +40,47 @@ class GraphQLRouter:
         self._state = state
 
     async def handle(self, request: Request) -> Response:
-        raw = await request.body()
-        token = self._state.tokens.find(
-            request.headers.get("authorization", "").partition(" ")[2].strip()
-        )
-        status, body = 401, {"message": "Bad credentials"}
-        headers: dict[str, str] = {}
-        if token is not None:
-            try:
-                async with self._state.faults.apply("POST", PATH):
-                    check_installation(token, writes=b"mutation" in raw)
-                    status = 200
-                    self._state.faults.fail_query()
-                    body = self._execute(raw, token)
-            except QueryFailed as failed:
-                body, headers = failed.body, failed.headers
-            except Refusal as refusal:
-                status, body, headers = refusal.status, refusal.body(), refusal.headers
-        answer = JSONResponse(body, status, headers)
-        self._state.record(
-            "graphql", request, token, status,
-            path=PATH, body=raw, response_headers=answer.headers, response=bytes(answer.body),
-        )  # fmt: skip
-        return answer
+        token = self.find_token(request)
+        if token is None:
+            return JSONResponse({"message": "Bad credentials"}, 401)
+        try:
+            return JSONResponse(self.execute(await request.body(), token))
+        except QueryFailed as failed:
+            return JSONResponse(failed.body)
 
-    def _execute(self, raw: bytes, token: Token) -> dict[str, Any]:
+    def find_token(self, request: Request) -> Token | None:
+        value = request.headers.get("authorization", "").partition(" ")[2]
+        return self._state.tokens.find(value.strip())
+
+    def execute(self, raw: bytes, token: Token) -> dict[str, Any]:
+        """The result of a query.
+
+        Raises:
+            QueryFailed: it has none.
+        """
         asked = cast("dict[str, Any]", json.loads(raw))
-        query = str(asked.get("query", ""))
-        global_id = str(cast("dict[str, Any]", asked.get("variables") or {}).get("id"))
+        variables = cast("dict[str, Any]", asked.get("variables") or {})
+        return {
+            "data": self.find_data(str(asked.get("query", "")), str(variables.get("id")), token)
+        }
+
+    def find_data(self, query: str, global_id: str, token: Token) -> dict[str, Any]:
+        """What a query asks of the node.
+
+        Raises:
+            QueryFailed: there is no such node or query, or the token may not.
+        """
         for name, change in _DRAFT_MUTATIONS.items():
             if re.search(rf"\b{name}\s*\(\s*input\s*:", query):
-                pull = self._find("PR", global_id, token, "pull_requests:write")
+                pull = self.find_issue("PR", global_id, token, "pull_requests:write")
                 assert isinstance(pull, Pull)
                 change(self._state, pull, token.actor)
-                return {"data": {name: {"pullRequest": {"isDraft": pull.draft}}}}
+                return {name: {"pullRequest": {"isDraft": pull.draft}}}
         if re.search(r"\baddReaction\s*\(\s*input\s*:.*\bEYES\b", query):
             react(self._state, self._find_review(global_id, token).reactions, "eyes", token.actor)
-            return {"data": {"addReaction": {"reaction": {"content": "EYES"}}}}
+            return {"addReaction": {"reaction": {"content": "EYES"}}}
         if re.search(r"\blastEditedAt\b", query):
-            return _edit_history(self._find("I", global_id, token, "issues:read"))
-        if re.search(r"\bbodyHTML\b", query):
-            issue = self._find("I", global_id, token, "issues:read")
-            return {"data": {"node": {"bodyHTML": render_signed(self._state, issue.body or "")}}}
-        self._state.unexpected.append(f"POST {PATH}: {query[:80]}")
+            return _edit_history(self.find_issue("I", global_id, token, "issues:read"))
         raise QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
 
     def _find_review(self, global_id: str, token: Token) -> Review:
@@ -94,7 +94,9 @@ class GraphQLRouter:
             "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
         )
 
-    def _find(self, kind: Literal["I", "PR"], global_id: str, token: Token, needs: str) -> Issue:
+    def find_issue(
+        self, kind: Literal["I", "PR"], global_id: str, token: Token, needs: str
+    ) -> Issue:
         for repo in filter(token.can_see, self._state.repos.values()):
             for issue in repo.issues.values() if kind == "I" else repo.pulls:
                 if node_id(kind, issue.id) == global_id:
@@ -112,26 +114,29 @@ def _edit_history(issue: Issue) -> dict[str, Any]:
     body = [stamp(one.at) for one in edits if "body" in one.text]
     titles = [{"createdAt": stamp(one.at)} for one in edits if "title" in one.text]
     shape = {"lastEditedAt": body[-1] if body else None, "timelineItems": {"nodes": titles[-1:]}}
-    return {"data": {"node": shape}}
+    return {"node": shape}
 
 
 def create_app(state: State) -> Starlette:
     """Build the application from its routers. Any other path is 404."""
-    pages, git, rest = PageRouter(state), GitRouter(state), RestRouter(state)
-    registration = RegistrationRouter(state)
-    methods = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+    return Starlette(
+        routes=[
+            *list_api_routes(RestRouter(state), GraphQLRouter(state)),
+            *list_site_routes(GitRouter(state), PageRouter(state)),
+        ]
+    )
 
-    async def show_attachment(request: Request) -> Response:
-        """Without a session, as a server asks: pictures need a signature in private mode."""
-        if "authorization" in request.headers:  # it belongs to another service
-            return PlainTextResponse("InvalidAuthenticationInfo", 400)
-        content = state.attachments.get(request.url.path)
-        signed = request.query_params.get("jwt") == state.attachment_jwt
-        if content is None or (
-            state.private_mode and "/assets/" in request.url.path and not signed
-        ):
-            return PlainTextResponse("Not Found", 404)
-        return Response(content, media_type="application/octet-stream")
+
+def list_api_routes(rest: RestRouter, graphql: GraphQLRouter) -> list[Route]:
+    return [
+        Route(PATH, graphql.handle, methods=["POST"]),
+        Route(PREFIX + "/{rest:path}", rest.handle, methods=METHODS),
+        Route(PREFIX, rest.handle, methods=METHODS),
+    ]
+
+
+def list_site_routes(git: GitRouter, pages: PageRouter) -> list[Route]:
+    """Those under the repositories, and every other page."""
 
     async def show_page_or_git(request: Request) -> Response:
         """Git's requests may go to addresses without `.git`, too."""
@@ -139,16 +144,21 @@ def create_app(state: State) -> Starlette:
             return await git.handle(request)
         return await pages.handle(request)
 
-    return Starlette(
-        routes=[
-            Route(PATH, GraphQLRouter(state).handle, methods=["POST"]),
-            Route(PREFIX + "/{rest:path}", rest.handle, methods=methods),
-            Route(PREFIX, rest.handle, methods=methods),
-            Route("/user-attachments/{path:path}", show_attachment, methods=["GET"]),
-            Route("/settings/apps/new", registration.handle, methods=["POST"]),
-            Route("/organizations/{org}/settings/apps/new", registration.handle, methods=["POST"]),
-            Route("/{owner}/{repo}.git/{service:path}", git.handle, methods=["GET", "POST"]),
-            Route("/{owner}/{repo}/{service:path}", show_page_or_git, methods=["GET", "POST"]),
-            Route("/{path:path}", pages.handle, methods=["GET"]),
-        ]
-    )
+    return [
+        Route("/{owner}/{repo}.git/{service:path}", git.handle, methods=["GET", "POST"]),
+        Route("/{owner}/{repo}/{service:path}", show_page_or_git, methods=["GET", "POST"]),
+        Route("/{path:path}", pages.handle, methods=["GET"]),
+    ]
+
+
+@asynccontextmanager
+async def serve_hub(
+    state: State, app: Starlette, host: str, port: int
+) -> AsyncGenerator[str, None]:
+    """Serve the hub (port 0: any free one) until the block ends; yields its address."""
+    async with serve_app(app, host, port) as address:
+        state.site.url = address
+        try:
+            yield address
+        finally:
+            await state.webhooks.close()

@@ -32,8 +32,6 @@ class Site:
     """The hub's address, which is known once it is served, and what its accounts have in common."""
 
     url: str
-    signing_keys: dict[str, str] = field(default_factory=dict[str, str])
-    """By an account's verified address the SSH key that it has for signing."""
 
 
 @dataclass(eq=False)
@@ -196,23 +194,10 @@ class Pull(Issue):
 
 
 @dataclass(eq=False)
-class CheckSuite:
-    """All check runs of one App on one commit."""
-
-    id: int
-    head_sha: str
-    app: str = ""
-    """The slug of the App; empty for the hub's own App."""
-    created_at: datetime = field(default_factory=now)
-    updated_at: datetime = field(default_factory=now)
-
-
-@dataclass(eq=False)
 class CheckRun:
     """One check on one commit."""
 
     id: int
-    suite: CheckSuite
     name: str
     head_sha: str
     status: str = "queued"
@@ -225,37 +210,6 @@ class CheckRun:
     annotations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     started_at: datetime | None = None
     completed_at: datetime | None = None
-    app: str = ""
-    """The slug of the App that created it; empty for the hub's own App."""
-    log: str = ""
-    """Of a job of GitHub Actions, whose check run this is."""
-
-
-@dataclass(eq=False)
-class CommitStatus:
-    """The status of one commit from an external service; the latest of each context counts."""
-
-    id: int
-    sha: str
-    context: str
-    state: Literal["error", "failure", "pending", "success"]
-    description: str | None
-    author: User
-    created_at: datetime = field(default_factory=now)
-
-
-@dataclass
-class ContentLimit:
-    """GitHub's secondary limit: at most `most` writes, then 403 with `retry-after` for a while.
-
-    https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
-    """
-
-    most: int
-    seconds: int
-    written: int = 0
-    refused: int = 0
-    """Writes that came in spite of the limit."""
 
 
 @dataclass(eq=False)
@@ -269,26 +223,7 @@ class AppInstallation:
     """Those of the App when its owner last accepted its permissions."""
     repos: list[Repo] = field(default_factory=list["Repo"], repr=False)
     suspended_at: datetime | None = None
-    blocked_by: str = ""
-    """The message of a 403 to every call, such as that of a list of allowed addresses."""
-    content: ContentLimit | None = None
-    """The limit of content; None: there is none."""
     created_at: datetime = field(default_factory=now)
-
-
-@dataclass
-class Rules:
-    """The rules of a repository; empty ones refuse nothing. Patterns must match the whole text."""
-
-    signatures: bool = False
-    """Commits must be verified."""
-    secrets: tuple[str, ...] = ()
-    """Texts that no pushed file may contain."""
-    branch_names: str = ""
-    messages: str = ""
-    author_emails: str = ""
-    pull_requests: str = ""
-    """Why no pull request may be opened; empty: it may."""
 
 
 @dataclass(eq=False)
@@ -303,20 +238,13 @@ class Repo:
     private: bool = False
     description: str | None = None
     installation: AppInstallation | None = None
-    auto_suites: bool = True
-    """Whether each push makes an empty check suite for the App."""
     roles: dict[str, str] = field(default_factory=dict[str, str])
     labels: dict[str, Label] = field(default_factory=dict[str, Label])
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
-    check_suites: list[CheckSuite] = field(default_factory=list[CheckSuite])
     check_runs: list[CheckRun] = field(default_factory=list[CheckRun])
-    statuses: list[CommitStatus] = field(default_factory=list[CommitStatus])
     last_number: int = 0
     deleted_numbers: set[int] = field(default_factory=set[int])
     archived: bool = False
-    rules: Rules = field(default_factory=Rules)
-    verified: set[str] = field(default_factory=set[str])
-    """The commits that GitHub itself or a key of `Site.signing_keys` has signed."""
     created_at: datetime = field(default_factory=now)
     pushed_at: datetime = field(default_factory=now)
 
@@ -386,20 +314,3 @@ class Visitor:
 def node_id(kind: str, number: int) -> str:
     """An opaque id in GitHub's style; equal arguments yield equal ids."""
     return f"{kind}_{hashlib.sha256(f'{kind}{number}'.encode()).hexdigest()[:16]}"
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """One request and its response. `path` has no `/api/v3` and no query."""
-
-    api: Literal["rest", "git", "graphql"]
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...]
-    headers: dict[str, str]
-    body: bytes
-    status: int
-    response_headers: dict[str, str]
-    response: bytes
-    actor: str | None
-    installation: int | None

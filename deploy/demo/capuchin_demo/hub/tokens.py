@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from capuchin_demo.hub.faults import Refusal
+from capuchin_demo.hub.github_errors import Refusal
 from capuchin_demo.hub.state import AppInstallation, Repo, User, now
 
 PERMISSIONS: Mapping[str, str] = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
+from tests.support.github.hub import LocalHub
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import AppIdentity
 from tests.contracts.github.hub_api import create_token
+from tests.support.github.hub import LocalHub
 
 
 async def test_a_newer_version_has_no_merge_commit_and_an_unknown_one_is_refused(

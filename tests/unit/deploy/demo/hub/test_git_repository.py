@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from capuchin_demo.hub.faults import GitCommandFailed
 from capuchin_demo.hub.git_repository import GitRepo, Signature, run_git
+from capuchin_demo.hub.github_errors import GitCommandFailed
+from tests.support.github.git_repository import FastRepo
 
 AUTHOR = Signature("Alice", "alice@example.org", datetime(2026, 1, 1, tzinfo=UTC))
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> GitRepo:
-    return GitRepo.create(tmp_path / "shop.git", "main")
+@pytest.fixture(params=[GitRepo, FastRepo])
+def repo(tmp_path: Path, request: pytest.FixtureRequest) -> GitRepo:
+    kind: type[GitRepo] = request.param
+    return kind.create(tmp_path / "shop.git", "main")
 
 
 def write_commit(repo: GitRepo, text: bytes) -> str:
@@ -61,8 +63,9 @@ def test_refs_are_listed_as_by_git(repo: GitRepo) -> None:
 
 
 def test_refs_that_git_packs_meanwhile_are_found(
-    repo: GitRepo, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    repo = FastRepo.create(tmp_path / "shop.git", "main")
     commit = write_commit(repo, b"one")
     repo.set_ref("refs/heads/main", commit)
     real = Path.read_text

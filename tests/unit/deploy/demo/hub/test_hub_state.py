@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from capuchin_demo.hub.faults import GitCommandFailed
-from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.github_errors import GitCommandFailed
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import AppIdentity
 from capuchin_demo.hub.webhooks import sign
+from tests.support.github.hub import LocalHub
 
 
 @pytest.mark.parametrize(

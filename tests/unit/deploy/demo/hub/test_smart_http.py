@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from capuchin_demo.hub import pull_actions as pulls
-from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from tests.support.git_client import git
+from tests.support.github.hub import LocalHub
 
 
 def address(hub: LocalHub, token: str, path: str = "/acme/shop.git") -> str:

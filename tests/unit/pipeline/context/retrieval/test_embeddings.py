@@ -12,8 +12,6 @@ import pytest
 from bot.runner.models import ModelContext, ModelFactory, build_ranker
 from bot.settings import Settings
 from bot.storage.workers import InFlightWork
-from capuchin_demo.recorded.openai_api import DIMENSIONS
-from capuchin_demo.recorded.server import RecordedServer
 from pipeline.context.files.sources import Sources, find_sources
 from pipeline.context.retrieval.embeddings import split_parts
 from pipeline.context.retrieval.prefilter import prefilter
@@ -25,6 +23,8 @@ from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
+from tests.support.recorded.openai_api import DIMENSIONS
+from tests.support.recorded.server import RecordedServer
 from tests.support.recorded_embeddings import served
 
 FILES = {

@@ -1,26 +1,40 @@
-"""`LocalHub`: the local GitHub, with methods that act like people and like GitHub itself."""
+"""`LocalHub`: the tests' GitHub, with methods that act like people and like GitHub itself."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
-from bot.server.connections import serve_app
-from capuchin_demo.hub import events, issue_actions, pull_actions, repository_json
+from capuchin_demo.hub import issue_actions, pull_actions
 from capuchin_demo.hub.git_repository import run_git
-from capuchin_demo.hub.hub_state import State, commit_tree
-from capuchin_demo.hub.serve_hub import create_app
-from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review, ReviewComment, now
+from capuchin_demo.hub.hub_state import commit_tree
+from capuchin_demo.hub.pull_actions import NO_COMMIT
+from capuchin_demo.hub.serve_hub import serve_hub
+from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review, ReviewComment, User, now
+from capuchin_demo.hub.tokens import AppIdentity
 from capuchin_demo.hub.webhooks import Delivery
+from tests.support.github import events
+from tests.support.github import issue_actions as more_issue_actions
+from tests.support.github.check_actions import queue_own_suite
+from tests.support.github.hub_state import GitHubState
+from tests.support.github.pull_actions import add_review
+from tests.support.github.serve_hub import create_app
+from tests.support.github.shapes import GitHubShapes
 
 
-class LocalHub(State):
+class LocalHub(GitHubState):
     """The state, its interfaces on a port, and people who use them.
 
     A method that changes the state sends the webhooks and waits for their responses.
     """
+
+    def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
+        super().__init__(root, webhook_secret, app)
+        self.shapes = GitHubShapes(self)
 
     @asynccontextmanager
     async def serve(
@@ -30,15 +44,18 @@ class LocalHub(State):
 
         `enterprise` is a host name that leads here; the hub then acts as that Enterprise Server.
         """
-        async with serve_app(create_app(self), host, port) as address:
+        async with serve_hub(self, create_app(self), host, port) as address:
             if enterprise:
-                address = address.replace(host, enterprise, 1)
+                self.site.url = address = address.replace(host, enterprise, 1)
                 self.webhooks.enterprise_host = enterprise
-            self.site.url = address
-            try:
-                yield address
-            finally:
-                await self.webhooks.close()
+            yield address
+
+    def emit(self, event: str, repo: Repo, by: User, payload: dict[str, Any]) -> None:
+        """A push to a branch queues the App's check suite, too."""
+        after = payload.get("after", NO_COMMIT)
+        if event == "push" and payload["ref"].startswith("refs/heads/") and after != NO_COMMIT:
+            queue_own_suite(self, repo, after, by)
+        super().emit(event, repo, by, payload)
 
     # Webhooks
 
@@ -116,12 +133,12 @@ class LocalHub(State):
         await self.wait_until_delivered()
 
     async def delete_issue(self, issue: Issue, by: str) -> None:
-        issue_actions.delete_issue(self, issue, self.add_user(by))
+        more_issue_actions.delete_issue(self, issue, self.add_user(by))
         await self.wait_until_delivered()
 
     async def transfer_issue(self, issue: Issue, to: Repo, by: str) -> Issue:
         """Transfer an issue and return it in its new repository."""
-        moved = issue_actions.transfer_issue(self, issue, to, self.add_user(by))
+        moved = more_issue_actions.transfer_issue(self, issue, to, self.add_user(by))
         await self.wait_until_delivered()
         return moved
 
@@ -135,7 +152,7 @@ class LocalHub(State):
         await self.wait_until_delivered()
 
     async def delete_comment(self, comment: Comment, by: str) -> None:
-        issue_actions.delete_comment(self, comment, self.add_user(by))
+        more_issue_actions.delete_comment(self, comment, self.add_user(by))
         await self.wait_until_delivered()
 
     async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:
@@ -165,7 +182,7 @@ class LocalHub(State):
             ReviewComment(self.next_id(), made, path, line, "RIGHT", text, "@@ -1 +1 @@\n x")
             for path, line, text in lines
         ]
-        pull_actions.add_review(self, pull, made)
+        add_review(self, pull, made)
         await self.wait_until_delivered()
         return made
 
@@ -255,7 +272,7 @@ class LocalHub(State):
             self.add_to_installation(repo)
             events.send_selection_event(self, new, owner, [repo], [])
         kind = "organization" if before.type == "Organization" else "user"
-        former = {"owner": {"from": {kind: repository_json.user(before)}}}
+        former = {"owner": {"from": {kind: self.shapes.user(before)}}}
         events.send_repository_event(self, repo, "transferred", before, changes=former)
         await self.wait_until_delivered()
 

@@ -20,7 +20,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from capuchin_demo.recorded.responses import ModelResponse, ServiceError, StreamEvents
+from tests.support.recorded.responses import ModelResponse, ServiceError, StreamEvents
 
 _STOP = {
     "end": "end_turn",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from capuchin_demo.hub import repository_json
-from capuchin_demo.hub.repository_json import association, repository, user
 from capuchin_demo.hub.state import (
     Comment,
     Issue,
@@ -19,6 +16,9 @@ from capuchin_demo.hub.state import (
     node_id,
     stamp,
 )
+from tests.support.github import repository_json
+from tests.support.github.pull_facts import PullFacts
+from tests.support.github.repository_json import association, repository, user
 
 Json = dict[str, Any]
 
@@ -148,17 +148,6 @@ def reaction_rollup(api: str, reactions: list[Reaction]) -> Json:
         "total_count": len(reactions),
         **{name: given.count(name) for name in names},
     }
-
-
-@dataclass(frozen=True)
-class PullFacts:
-    """The data of a pull request that only git knows."""
-
-    commits: int
-    additions: int
-    deletions: int
-    changed_files: int
-    mergeable: bool | None
 
 
 def simple_pull(one: Pull) -> Json:

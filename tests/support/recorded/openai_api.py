@@ -16,15 +16,15 @@ from zlib import crc32
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from capuchin_demo.recorded.recording import ReceivedRequest, parse_body, public_headers
-from capuchin_demo.recorded.responses import (
+from pipeline.models.base import Message
+from pipeline.models.providers.provider_http import CALL_HEADER
+from tests.support.recorded.recording import ReceivedRequest, parse_body, public_headers
+from tests.support.recorded.responses import (
     ModelResponse,
     StreamEvents,
     answering_name,
     count_tokens,
 )
-from pipeline.models.base import Message
-from pipeline.models.providers.provider_http import CALL_HEADER
 
 _FINISH = {"end": "stop", "length": "length", "refusal": "content_filter", "context": "length"}
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from capuchin_demo.hub.faults import Refusal, not_found
+from capuchin_demo.hub.github_errors import Refusal, not_found
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation
 from capuchin_demo.hub.rest_repositories import REPO
 from capuchin_demo.hub.state import CheckRun
+from tests.support.github.hub_state import hub_of
 
 APP = "github-actions"
 
 
 async def redirect_to_log(call: RestCall) -> RestResponse:
     """The log's address in a storage that takes no credential."""
+    hub = hub_of(call)
     job = next((run for run in _jobs(call) if run.id == call.number("job")), None)
-    if job is None or not job.log:
+    if job is None or not hub.logs.get(job.id):
         raise not_found()
     place = f"/user-attachments/logs/{job.id}"
-    call.state.attachments[place] = job.log.encode()
-    return RestResponse(302, headers={"location": f"{call.state.url}{place}"})
+    hub.attachments[place] = hub.logs[job.id].encode()
+    return RestResponse(302, headers={"location": f"{hub.url}{place}"})
 
 
 async def rerun_failed(call: RestCall) -> RestResponse:
     """The failed jobs of a workflow run begin again; its number is the suite's, here."""
-    jobs = [run for run in _jobs(call) if run.suite.id == call.number("run")]
+    suite_of = hub_of(call).suite_of
+    jobs = [run for run in _jobs(call) if suite_of[run.id].id == call.number("run")]
     if not jobs:
         raise not_found()
     if any(job.status != "completed" for job in jobs):
@@ -34,7 +37,8 @@ async def rerun_failed(call: RestCall) -> RestResponse:
 
 
 def _jobs(call: RestCall) -> list[CheckRun]:
-    return [run for run in call.repo.check_runs if run.app == APP]
+    suite_of = hub_of(call).suite_of
+    return [run for run in call.repo.check_runs if suite_of[run.id].app == APP]
 
 
 OPERATIONS = (

@@ -7,18 +7,18 @@ from typing import Any
 from urllib.parse import quote
 
 from capuchin_demo.hub.git_repository import ChangedFile, Commit, Entry, Signature
-from capuchin_demo.hub.repository_json import minimal_repository, user
-from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Repo, User, node_id, stamp
+from capuchin_demo.hub.state import CheckRun, Repo, User, node_id, stamp
+from tests.support.github.hub_state import CheckSuite, CommitStatus
+from tests.support.github.repository_json import minimal_repository, user
 
 Json = dict[str, Any]
 
 
-def _verification(repo: Repo, one: Commit) -> Json:
+def _verification(one: Commit, verified: bool) -> Json:
     """GitHub signs what an App commits by the API without naming an author or a committer.
 
     docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification
     """
-    verified = one.sha in repo.verified
     return {
         "verified": verified,
         "reason": "valid" if verified else "unsigned",
@@ -39,7 +39,7 @@ def ref(repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
     }
 
 
-def git_commit(repo: Repo, one: Commit) -> Json:
+def git_commit(repo: Repo, one: Commit, verified: bool) -> Json:
     """`git-commit`: the object itself."""
     base = f"{repo.api_url}/git"
     page = f"{repo.page_url}/commit"
@@ -55,11 +55,11 @@ def git_commit(repo: Repo, one: Commit) -> Json:
         "parents": [
             {"sha": p, "url": f"{base}/commits/{p}", "html_url": f"{page}/{p}"} for p in one.parents
         ],
-        "verification": _verification(repo, one),
+        "verification": _verification(one, verified),
     }
 
 
-def commit(repo: Repo, one: Commit, author: User | None = None) -> Json:
+def commit(repo: Repo, one: Commit, author: User | None, verified: bool) -> Json:
     """`commit`: as lists of commits show it. `author` is the account with the author's e-mail."""
     base = f"{repo.api_url}/commits"
     page = f"{repo.page_url}/commit"
@@ -77,7 +77,7 @@ def commit(repo: Repo, one: Commit, author: User | None = None) -> Json:
             "message": one.message.rstrip("\n"),
             "tree": {"sha": one.tree, "url": f"{repo.api_url}/git/trees/{one.tree}"},
             "comment_count": 0,
-            "verification": _verification(repo, one),
+            "verification": _verification(one, verified),
         },
         "author": account,
         "committer": account,
@@ -108,38 +108,10 @@ def tree(repo: Repo, sha: str, entries: list[Entry]) -> Json:
     }
 
 
-def blob(repo: Repo, sha: str, content: bytes) -> Json:
-    """`blob`, always base64."""
-    return {
-        "sha": sha,
-        "node_id": node_id("B", int(sha[:12], 16)),
-        "size": len(content),
-        "url": f"{repo.api_url}/git/blobs/{sha}",
-        "content": wrap_base64(content),
-        "encoding": "base64",
-    }
-
-
 def branch(repo: Repo, name: str, sha: str) -> Json:
     """`short-branch`."""
     target = {"sha": sha, "url": f"{repo.api_url}/commits/{sha}"}
     return {"name": name, "commit": target, "protected": False}
-
-
-def full_branch(repo: Repo, name: str, head: Commit) -> Json:
-    """`branch-with-protection`; nothing is protected here."""
-    here = f"{repo.api_url}/branches/{quote(name)}"
-    return {
-        "name": name,
-        "commit": commit(repo, head),
-        "_links": {"self": here, "html": f"{repo.page_url}/tree/{quote(name)}"},
-        "protected": False,
-        "protection": {
-            "enabled": False,
-            "required_status_checks": {"enforcement_level": "off", "contexts": [], "checks": []},
-        },
-        "protection_url": f"{here}/protection",
-    }
 
 
 def content(repo: Repo, entry: Entry, rev: str, data: bytes | None = None) -> Json:
@@ -199,13 +171,13 @@ def _app_of(slug: str, own: Json) -> Json:
     return {**own, "id": own["id"] + 1, "slug": slug, "name": slug} if slug else own
 
 
-def check_run(repo: Repo, one: CheckRun, app: Json) -> Json:
+def check_run(repo: Repo, one: CheckRun, suite: CheckSuite, app: Json) -> Json:
     """`check-run`."""
     here = f"{repo.api_url}/check-runs/{one.id}"
     page = f"{repo.page_url}/runs/{one.id}"
-    if one.app == "github-actions":
-        page = f"{repo.page_url}/actions/runs/{one.suite.id}/job/{one.id}"
-    app = _app_of(one.app, app)
+    if suite.app == "github-actions":
+        page = f"{repo.page_url}/actions/runs/{suite.id}/job/{one.id}"
+    app = _app_of(suite.app, app)
     return {
         "id": one.id,
         "node_id": node_id("CR", one.id),
@@ -226,7 +198,7 @@ def check_run(repo: Repo, one: CheckRun, app: Json) -> Json:
             "annotations_count": len(one.annotations),
             "annotations_url": f"{here}/annotations",
         },
-        "check_suite": {"id": one.suite.id},
+        "check_suite": {"id": suite.id},
         "app": app,
         "pull_requests": _pull_references(repo, one.head_sha),
     }
@@ -282,6 +254,34 @@ def _pull_references(repo: Repo, sha: str) -> list[Json]:
         for pull in repo.pulls
         if pull.head_sha == sha and pull.state == "open" and pull.fork is None
     ]
+
+
+def blob(repo: Repo, sha: str, content: bytes) -> Json:
+    """`blob`, always base64."""
+    return {
+        "sha": sha,
+        "node_id": node_id("B", int(sha[:12], 16)),
+        "size": len(content),
+        "url": f"{repo.api_url}/git/blobs/{sha}",
+        "content": wrap_base64(content),
+        "encoding": "base64",
+    }
+
+
+def full_branch(repo: Repo, name: str, head: Json) -> Json:
+    """`branch-with-protection`; nothing is protected here."""
+    here = f"{repo.api_url}/branches/{quote(name)}"
+    return {
+        "name": name,
+        "commit": head,
+        "_links": {"self": here, "html": f"{repo.page_url}/tree/{quote(name)}"},
+        "protected": False,
+        "protection": {
+            "enabled": False,
+            "required_status_checks": {"enforcement_level": "off", "contexts": [], "checks": []},
+        },
+        "protection_url": f"{here}/protection",
+    }
 
 
 def status(repo: Repo, one: CommitStatus) -> Json:

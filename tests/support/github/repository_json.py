@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from capuchin_demo.hub.hub_state import DEFAULT_LABELS
 from capuchin_demo.hub.state import AppInstallation, Label, Repo, User, node_id, now, stamp
 from capuchin_demo.hub.tokens import AppIdentity
 
@@ -112,8 +113,6 @@ def association(role: str) -> str:
         return "OWNER"
     return "COLLABORATOR" if role in ("triage", "write", "maintain") else "NONE"
 
-
-DEFAULT_LABELS = ("bug", "documentation", "duplicate", "enhancement", "question", "wontfix")
 
 LINKS = {
     "archive_url": "/{archive_format}{/ref}",

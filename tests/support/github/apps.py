@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlencode
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.tokens import LEVELS, generate_app
+from tests.support.github.hub_state import GitHubState
 
 MANIFEST_KEYS = frozenset(
     {"name", "url", "hook_attributes", "redirect_url", "callback_urls", "setup_url", "description",
@@ -26,7 +26,7 @@ MANIFEST_KEYS = frozenset(
 
 
 class RegistrationRouter:
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: GitHubState) -> None:
         self._state = state
 
     async def handle(self, request: Request) -> Response:

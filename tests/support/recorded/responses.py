@@ -3,60 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from capuchin_demo.recorded.recording import PromptPart, ReceivedRequest, RecordedAnswer
+from capuchin_demo.recorded.prompt_cache import CHARACTERS_PER_TOKEN, PromptPart, count_tokens
 from pipeline.data.types import Usage
 from sandbox.frozen import replace
-
-CHARACTERS_PER_TOKEN = 4
-"""A rule of thumb for English and code; a recording has no tokenizer."""
-
-MINIMUM_TOKENS = 1024
-"""Shorter prefixes are not cached, as at Anthropic for most models.
-
-https://platform.claude.com/docs/en/build-with-claude/prompt-caching
-"""
+from tests.support.recorded.recording import ReceivedRequest, RecordedAnswer
 
 BLOCK_TOKENS = 16
 """vLLM's default."""
-
-TTL_SECONDS = 300.0
-"""Counted from the last use."""
-
-
-def count_tokens(text: str) -> int:
-    """An estimate, rounded up."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
-class _Prefix(NamedTuple):
-    digest: str
-    tokens: int
-    marked: bool
-
-
-class PromptCache:
-    """The marked prefixes by model, with their expiry."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` returns seconds that never decrease."""
-        self._clock = clock
-        self._expiry: dict[str, float] = {}
-
-    def count_usage(self, model: str, parts: Sequence[PromptPart]) -> Usage:
-        """The input usage of a prompt; its marked prefixes are cached afterwards."""
-        prefixes = _prefixes(model, parts)
-        marked = [p for p in prefixes if p.marked and p.tokens >= MINIMUM_TOKENS]
-        now = self._clock()
-        reach = marked[-1].tokens if marked else 0
-        hits = [p.tokens for p in prefixes if self._expiry.get(p.digest, now) > now]
-        read = max((hit for hit in hits if hit <= reach), default=0)
-        for prefix in marked:
-            self._expiry[prefix.digest] = now + TTL_SECONDS
-        total = prefixes[-1].tokens if prefixes else 0
-        return Usage(input=total - reach, cache_read=read, cache_write=reach - read)
 
 
 class BlockCache:
@@ -84,20 +40,13 @@ class BlockCache:
             self._known.add(digest)
 
 
-def _prefixes(model: str, parts: Sequence[PromptPart]) -> list[_Prefix]:
-    """For each part, the text up to its end."""
-    digest, total = hashlib.sha256(model.encode()), 0
-    prefixes: list[_Prefix] = []
-    for part in parts:
-        # Each part's digest has a fixed length, so that different splits of a text differ.
-        digest.update(hashlib.sha256(part.text.encode()).digest())
-        total += count_tokens(part.text)
-        prefixes.append(_Prefix(digest.hexdigest(), total, part.marked))
-    return prefixes
-
-
 NAME_PREFIX = "recorded"
 """The prefix of the name of every model that answers from a recording."""
+
+
+def answering_name(model: str) -> str:
+    """The response's model name, which marks it as recorded."""
+    return model if model.startswith(NAME_PREFIX) else f"{NAME_PREFIX}-{model}"
 
 
 class ModelResponse(NamedTuple):
@@ -152,11 +101,6 @@ class ServiceError(Exception):
         super().__init__(message)
         self.encoder = encoder
         self.status = status
-
-
-def answering_name(model: str) -> str:
-    """The response's model name, which marks it as recorded."""
-    return model if model.startswith(NAME_PREFIX) else f"{NAME_PREFIX}-{model}"
 
 
 def build_response(

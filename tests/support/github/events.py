@@ -1,75 +1,62 @@
-"""The payload of each webhook event, and `emit`, which sends it to the App."""
+"""The payloads of webhook events that the demo does not send, or sends with less."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from capuchin_demo.hub import issue_json, repository_json
-from capuchin_demo.hub.git_json import check_run, check_suite, status
 from capuchin_demo.hub.git_repository import Commit
-from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.pull_actions import NO_COMMIT
 from capuchin_demo.hub.state import (
     AppInstallation,
     CheckRun,
-    CheckSuite,
-    CommitStatus,
-    Issue,
-    Pull,
     Repo,
     User,
     node_id,
     stamp,
 )
+from tests.support.github import repository_json
+from tests.support.github.git_json import check_run, check_suite, status
+from tests.support.github.hub_state import CheckSuite, CommitStatus, GitHubState
 
 Json = dict[str, Any]
 
-NO_COMMIT = "0" * 40
 
-
-def send_issue_event(state: State, one: Issue, action: str, by: User, **more: Any) -> None:
-    """Send `issues` with `action`, or `pull_request` for a pull request."""
-    if isinstance(one, Pull):
-        shape = issue_json.pull(one, state.pull_facts(one))
-        parts = {"number": one.number, "pull_request": shape, **more}
-        emit(state, "pull_request", one.repo, by, {"action": action, **parts})
-    else:
-        parts = {"issue": issue_json.issue(one), **more}
-        emit(state, "issues", one.repo, by, {"action": action, **parts})
-
-
-def send_check_event(state: State, repo: Repo, run: CheckRun, action: str, by: User) -> None:
+def send_check_event(state: GitHubState, repo: Repo, run: CheckRun, action: str, by: User) -> None:
     """Send `check_run`, created or completed."""
     app = repository_json.app(state.app, repo.owner)
-    shape = check_run(repo, run, app)
+    suite = state.suite_of[run.id]
+    shape = check_run(repo, run, suite, app)
     app = shape["app"]
     shape["check_suite"] = {
-        "id": run.suite.id,
-        "node_id": node_id("CS", run.suite.id),
+        "id": suite.id,
+        "node_id": node_id("CS", suite.id),
         "head_branch": None,
         "head_sha": run.head_sha,
         "status": run.status,
         "conclusion": run.conclusion,
-        "url": f"{repo.api_url}/check-suites/{run.suite.id}",
+        "url": f"{repo.api_url}/check-suites/{suite.id}",
         "before": None,
         "after": run.head_sha,
         "pull_requests": shape["pull_requests"],
         "app": app,
-        "created_at": stamp(run.suite.created_at),
-        "updated_at": stamp(run.suite.updated_at),
+        "created_at": stamp(suite.created_at),
+        "updated_at": stamp(suite.updated_at),
     }
-    emit(state, "check_run", repo, by, {"action": action, "check_run": shape})
+    state.emit("check_run", repo, by, {"action": action, "check_run": shape})
 
 
-def send_suite_event(state: State, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
+def send_suite_event(
+    state: GitHubState, repo: Repo, suite: CheckSuite, action: str, by: User
+) -> None:
     """Send `check_suite`: requested, rerequested or completed."""
-    runs = [run for run in repo.check_runs if run.suite is suite]
+    runs = state.runs_of(repo, suite)
     app = repository_json.app(state.app, repo.owner)
     (head,) = repo.git.read_commits([suite.head_sha])
     shape = check_suite(repo, suite, runs, head, app)
-    emit(state, "check_suite", repo, by, {"action": action, "check_suite": shape})
+    state.emit("check_suite", repo, by, {"action": action, "check_suite": shape})
 
 
-def send_status_event(state: State, repo: Repo, one: CommitStatus, head: Json) -> None:
+def send_status_event(state: GitHubState, repo: Repo, one: CommitStatus, head: Json) -> None:
     """Send `status`; `head` is the commit's JSON."""
     branches = [
         {"name": name, "protected": False, "commit": {"sha": one.sha, "url": head["url"]}}
@@ -85,7 +72,7 @@ def send_status_event(state: State, repo: Repo, one: CommitStatus, head: Json) -
         "commit": head,
         "branches": branches,
     }
-    emit(state, "status", repo, one.author, payload)
+    state.emit("status", repo, one.author, payload)
 
 
 def push_payload(repo: Repo, ref: str, before: str, after: str, by: User) -> Json:
@@ -111,36 +98,25 @@ def push_payload(repo: Repo, ref: str, before: str, after: str, by: User) -> Jso
         "commits": [_commit_payload(page, one) for one in commits],
         "head_commit": _commit_payload(page, head) if head else None,
         "pusher": {"name": by.login, "email": f"{by.login}@users.noreply.github.com"},
+        "repository": _pushed_repository(repo),
     }
 
 
-def emit(state: State, event: str, repo: Repo, by: User, payload: Json) -> None:
-    """Send an event if the App has access to the repository and subscribes to the event."""
-    one = repo.installation
-    if one is None or event not in state.app.events:
-        return
+def _pushed_repository(repo: Repo) -> Json:
     shape = repository_json.repository(repo)
-    if event == "push":
-        shape |= {
-            "owner": {**shape["owner"], "name": repo.owner.login, "email": None},
-            "created_at": int(repo.created_at.timestamp()),
-            "pushed_at": int(repo.pushed_at.timestamp()),
-            "url": shape["html_url"],
-            "stargazers": 0,
-            "master_branch": repo.default_branch,
-        }
-    state.webhooks.send(
-        event,
-        {
-            **payload,
-            "repository": shape,
-            "sender": repository_json.user(by),
-            "installation": {"id": one.id, "node_id": node_id("MDIz", one.id)},
-        },
-    )
+    return shape | {
+        "owner": {**shape["owner"], "name": repo.owner.login, "email": None},
+        "created_at": int(repo.created_at.timestamp()),
+        "pushed_at": int(repo.pushed_at.timestamp()),
+        "url": shape["html_url"],
+        "stargazers": 0,
+        "master_branch": repo.default_branch,
+    }
 
 
-def send_installation_event(state: State, one: AppInstallation, action: str, by: User) -> None:
+def send_installation_event(
+    state: GitHubState, one: AppInstallation, action: str, by: User
+) -> None:
     """Send `installation`: created, deleted, suspend or unsuspend."""
     payload = {
         "action": action,
@@ -152,13 +128,15 @@ def send_installation_event(state: State, one: AppInstallation, action: str, by:
     state.webhooks.send("installation", payload)
 
 
-def send_repository_event(state: State, repo: Repo, action: str, by: User, **more: Any) -> None:
+def send_repository_event(
+    state: GitHubState, repo: Repo, action: str, by: User, **more: Any
+) -> None:
     """Send `repository`; `more` is what changed."""
-    emit(state, "repository", repo, by, {"action": action, **more})
+    state.emit("repository", repo, by, {"action": action, **more})
 
 
 def send_selection_event(
-    state: State, one: AppInstallation, by: User, added: list[Repo], removed: list[Repo]
+    state: GitHubState, one: AppInstallation, by: User, added: list[Repo], removed: list[Repo]
 ) -> None:
     """Send `installation_repositories`: the account's owner changed the selection."""
     payload = {
@@ -173,7 +151,7 @@ def send_selection_event(
     state.webhooks.send("installation_repositories", payload)
 
 
-def send_ping(state: State) -> None:
+def send_ping(state: GitHubState) -> None:
     """Send `ping`, as GitHub does when a webhook is set up."""
     app_id = state.app.app_id
     hook = {

@@ -1,0 +1,244 @@
+"""What the tests' GitHub knows beyond the demo's, and a record of all that it is asked."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from capuchin_demo.hub.git_repository import GitRepo, run_git
+from capuchin_demo.hub.hub_state import State, commit_files, commit_tree
+from capuchin_demo.hub.rest_call import RestCall
+from capuchin_demo.hub.state import CheckRun, Pull, Repo, User, now
+from capuchin_demo.hub.tokens import AppIdentity, Token
+from tests.support.github.faults import ContentLimit, Faults, RateLimit
+from tests.support.github.git_repository import FastRepo
+from tests.support.github.pull_facts import PullFacts, read_pull_facts
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and its response. `path` has no `/api/v3` and no query."""
+
+    api: Literal["rest", "git", "graphql"]
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: dict[str, str]
+    body: bytes
+    status: int
+    response_headers: dict[str, str]
+    response: bytes
+    actor: str | None
+    installation: int | None
+
+
+@dataclass
+class Rules:
+    """The rules of a repository; empty ones refuse nothing. Patterns must match the whole text."""
+
+    signatures: bool = False
+    """Commits must be verified."""
+    secrets: tuple[str, ...] = ()
+    """Texts that no pushed file may contain."""
+    branch_names: str = ""
+    messages: str = ""
+    author_emails: str = ""
+    pull_requests: str = ""
+    """Why no pull request may be opened; empty: it may."""
+
+
+@dataclass(eq=False)
+class CheckSuite:
+    """All check runs of one App on one commit."""
+
+    id: int
+    head_sha: str
+    app: str = ""
+    """The slug of the App; empty for the hub's own App."""
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class CommitStatus:
+    """The status of one commit from an external service; the latest of each context counts."""
+
+    id: int
+    sha: str
+    context: str
+    state: Literal["error", "failure", "pending", "success"]
+    description: str | None
+    author: User
+    created_at: datetime = field(default_factory=now)
+
+
+class GitHubState(State):
+    """`requests` lists every REST and git request in order; `unexpected` lists requests that are
+    not implemented, and a test should find it empty.
+    """
+
+    git_type = FastRepo
+
+    def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
+        super().__init__(root, webhook_secret, app)
+        self.faults = Faults()
+        self.limit = RateLimit()
+        self.private_mode = True
+        """True like an Enterprise Server: every read needs a token. False like github.com."""
+        self.requests: list[Exchange] = []
+        self.unexpected: list[str] = []
+        self.moved: dict[str, Repo] = {}
+        """By names that repositories had before; requests are redirected from there."""
+        self.attachments: dict[str, bytes] = {}
+        """What people attached to issues, by path."""
+        self.attachment_jwt = secrets.token_urlsafe(16)
+        """Signs the addresses of pictures."""
+        self.new_apps: dict[str, tuple[AppIdentity, str]] = {}
+        """By code: each new App with its webhook secret, until its keys are fetched."""
+        self.app_owners: list[str] = []
+        """The organisation of each new App; empty for a person."""
+        self.rules: defaultdict[int, Rules] = defaultdict(Rules)
+        """By repository."""
+        self.verified: set[str] = set()
+        """The commits that GitHub itself or one of `signing_keys` has signed."""
+        self.signing_keys: dict[str, str] = {}
+        """By an account's verified address the SSH key that it has for signing."""
+        self.blocked: dict[int, str] = {}
+        """By installation: the message of a 403 to every call, such as that of a list of allowed
+        addresses."""
+        self.content_limits: dict[int, ContentLimit] = {}
+        """By installation."""
+        self.without_suites: set[int] = set()
+        """Repositories in which a push makes no empty check suite for the App."""
+        self.suites: defaultdict[int, list[CheckSuite]] = defaultdict(list)
+        """By repository."""
+        self.suite_of: dict[int, CheckSuite] = {}
+        """By check run."""
+        self.logs: dict[int, str] = {}
+        """By check run: the log of a job of GitHub Actions, whose check run that is."""
+        self.statuses: defaultdict[int, list[CommitStatus]] = defaultdict(list)
+        """By repository."""
+        self._listeners: list[Callable[[Exchange], None]] = []
+        self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
+
+    # Requests
+
+    def listen(self, listener: Callable[[Exchange], None]) -> None:
+        """Call `listener` with each request from now on, after its response."""
+        self._listeners.append(listener)
+
+    def record(
+        self,
+        api: Literal["rest", "git", "graphql"],
+        request: Request,
+        token: Token | None,
+        status: int,
+        *,
+        path: str,
+        body: bytes = b"",
+        response_headers: Mapping[str, str] = MappingProxyType({}),
+        response: bytes = b"",
+    ) -> None:
+        """Record a request with its response, and show both to the listeners."""
+        exchange = Exchange(
+            api,
+            request.method,
+            path,
+            tuple(parse_qsl(request.url.query, keep_blank_values=True)),
+            dict(request.headers),
+            body,
+            status,
+            dict(response_headers),
+            response,
+            token.actor.login if token else None,
+            token.installation.id if token and token.installation else None,
+        )
+        self.requests.append(exchange)
+        for listener in self._listeners:
+            listener(exchange)
+
+    # Accounts and repositories
+
+    def add_app_account(self, login: str) -> User:
+        """The account `NAME[bot]` of another App."""
+        return self.users.setdefault(login.lower(), User(self.site, self.next_id(), login, "Bot"))
+
+    def find_moved(self, full_name: str) -> Repo | None:
+        """The repository that had this name before, unless another has it now."""
+        return None if self.find_repo(full_name) else self.moved.get(full_name.lower())
+
+    def move_repo(self, repo: Repo, owner: User, name: str) -> None:
+        """Give a repository another name or owner."""
+        del self.repos[repo.full_name.lower()]
+        self.moved[repo.full_name.lower()] = repo
+        repo.owner, repo.name = owner, name
+        self.repos[repo.full_name.lower()] = repo
+
+    def add_repo(
+        self,
+        full_name: str,
+        files: Mapping[str, str | bytes] | None = None,
+        *,
+        folder: Path | None = None,
+        default_branch: str = "main",
+        private: bool = False,
+        installed: bool = True,
+        description: str | None = None,
+    ) -> Repo:
+        """Create a repository with one commit of `files` or of `folder`, or an empty one.
+
+        `installed` gives the App access.
+
+        Raises:
+            ValueError: the name is not valid, or taken.
+            GitCommandFailed: git rejects the branch name or a path.
+        """
+        repo = self.create_repo(full_name, default_branch)
+        repo.private, repo.description = private, description
+        if folder is not None:
+            tree = _write_folder(repo.git, folder)
+            commit_tree(repo.git, tree, default_branch, "Initial commit")
+        elif files:
+            commit_files(repo, files)
+        if installed:
+            self.add_to_installation(repo)
+        return repo
+
+    def pull_facts(self, pull: Pull) -> PullFacts:
+        """The pull request's data from git, cached for each pair of commits."""
+        key = (pull.repo.id, pull.base_sha, pull.head_sha)
+        if key not in self._pull_facts:
+            self._pull_facts[key] = read_pull_facts(pull)
+        return self._pull_facts[key]
+
+    def runs_of(self, repo: Repo, suite: CheckSuite) -> list[CheckRun]:
+        """The check runs of a suite, oldest first."""
+        return [run for run in repo.check_runs if self.suite_of[run.id] is suite]
+
+
+def hub_of(call: RestCall) -> GitHubState:
+    """The tests' GitHub, which a call of it is for."""
+    assert isinstance(call.state, GitHubState)
+    return call.state
+
+
+def _write_folder(git: GitRepo, folder: Path) -> str:
+    """Store a folder with executable bits, links and ignored files, but without its `.git`."""
+    inside = {"GIT_DIR": str(git.path), "GIT_INDEX_FILE": str(git.path / "hub-index-seed")}
+    try:
+        run_git(
+            folder, "--work-tree", str(folder), "-c", "core.bare=false", "add", "--force", "--all",
+            ".", environment=inside,
+        )  # fmt: skip
+        return run_git(git.path, "write-tree", environment=inside).decode().strip()
+    finally:
+        Path(inside["GIT_INDEX_FILE"]).unlink(missing_ok=True)
