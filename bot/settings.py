@@ -112,7 +112,14 @@ def list_redis_passwords(url: str) -> list[str]:
     return [*quoted, *map(unquote, quoted)]
 
 
-OTHERS: Final = ("CAPUCHIN_IMAGE", "CAPUCHIN_MODELS", "CAPUCHIN_SCOUT_NAME")
+OTHERS: Final = (
+    "CAPUCHIN_IMAGE",
+    "CAPUCHIN_MODELS",
+    "CAPUCHIN_SCOUT_NAME",
+    "CAPUCHIN_VLLM_GPUS",
+    "CAPUCHIN_VLLM_RANK",
+    "CAPUCHIN_VLLM_WINDOW",
+)
 """What `deploy/compose.yaml` reads itself."""
 
 MIXTURE: Final = (Generator(machine="explore"), Generator(machine="fixed"))

@@ -150,8 +150,7 @@ async def create_patch(
     binary = [
         path for path, data in changes.items() if not (is_utf8(data) and is_utf8(before.get(path)))
     ]
-    known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
-    commit = _write_commit(codebase.commit, changes, known)
+    commit = stream_commit(codebase, changes, _CHANGED, modes or {})
     # Samples often make the same edit.
     parts = (b"patch", commit, *(os.fsencode(path) for path in sorted(binary)))
     key = hashlib.sha256(b"\0".join(parts)).hexdigest()
@@ -268,17 +267,23 @@ def mark_binary(scratch: Path, binary: Sequence[str]) -> None:
     (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
 
 
-def _write_commit(
-    parent: str, changes: Mapping[str, bytes | None], modes: Mapping[str, str]
+def stream_commit(
+    codebase: Codebase,
+    changes: Mapping[str, bytes | None],
+    ref: str,
+    modes: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """The commit on `parent` that makes `changes`, in the format of `git fast-import`."""
-    lines = [f"commit {_CHANGED}\ncommitter nobody <> 0 +0000\ndata 0\nfrom {parent}\n".encode()]
+    """The commit on `codebase` that makes `changes`, as `ref`, in the format of `git fast-import`;
+    `modes` as for `create_patch`."""
+    known = {**modes, **{path: file.mode for path, file in codebase.files.items()}}
+    parent = codebase.commit
+    lines = [f"commit {ref}\ncommitter nobody <> 0 +0000\ndata 0\nfrom {parent}\n".encode()]
     # Deletions first: a file may become a folder.
     for path, data in sorted(changes.items(), key=lambda change: change[1] is not None):
         if data is None:
             lines.append(f"D {_quote(path)}\n".encode())
         else:
-            mode = modes.get(path, "100644")
+            mode = known.get(path, "100644")
             lines.append(f"M {mode} inline {_quote(path)}\ndata {len(data)}\n".encode())
             lines += [data, b"\n"]
     return b"".join(lines)

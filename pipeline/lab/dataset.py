@@ -6,10 +6,11 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TextIO, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
@@ -208,35 +209,38 @@ RowT = TypeVar("RowT", bound=BaseModel)
 
 
 def read_lines(path: Path, kind: type[RowT]) -> Iterator[RowT]:
-    """The rows of a file of JSON lines, which may be compressed. Raises BadData."""
-    for number, line in enumerate(_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            yield kind.model_validate_json(line)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(str(part) for part in problem["loc"])
-            raise BadData(
-                f"{path}, line {number}: {where + ': ' if where else ''}{problem['msg']}."
-            ) from None
+    """The rows of a file of JSON lines, which may be compressed, one at a time. Raises BadData."""
+    with _open(path) as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                yield kind.model_validate_json(line)
+            except ValidationError as error:
+                problem = error.errors()[0]
+                where = ".".join(str(part) for part in problem["loc"])
+                raise BadData(
+                    f"{path}, line {number}: {where + ': ' if where else ''}{problem['msg']}."
+                ) from None
 
 
 def _read_json(path: Path, kind: TypeAdapter[T], what: str) -> T:
     try:
-        return kind.validate_python(json.loads(_text(path)))
+        with _open(path) as file:
+            return kind.validate_python(json.load(file))
     except json.JSONDecodeError as error:
         raise BadData(f"{path} is not JSON: {error.msg}, line {error.lineno}.") from None
     except ValidationError:
         raise BadData(f"{path} is not a file of {what}: each name with its list.") from None
 
 
-def _text(path: Path) -> str:
+@contextmanager
+def _open(path: Path) -> Generator[TextIO]:
     try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-        return data.decode("utf-8")
+        # Only a line feed ends a row: JSON's strings may hold the other ends of lines.
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+            yield file
     except UnicodeDecodeError:
         raise BadData(f"{path} is not UTF-8 text.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):

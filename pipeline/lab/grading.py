@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import agree, pluralize
@@ -76,6 +76,8 @@ _MOST_NAMED = 5
 
 class GradedInstance(LocatedInstance):
     """A SWE-bench instance with its tests, in the dataset's own fields."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     test_patch: str
     fail_to_pass: TestNames = Field(alias="FAIL_TO_PASS")
@@ -216,6 +218,8 @@ class Grader:
         python = sorted(path for path in there if is_source(path))
         names = (*self._instance.fail_to_pass, *self._instance.pass_to_pass)
         named = {name.partition("::")[0] for name in names}
+        if not there:  # the tests are in the commit
+            return tuple(sorted(named & self._codebase.files.keys()))
         chosen = [path for path in python if path in named or is_runnable(path)]
         return tuple(chosen or python)
 

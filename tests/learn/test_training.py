@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 from bot.cli import main
+from pipeline.lab.learning.filtering import ROW_FILES
 from pipeline.lab.learning.interpreter import TrainedKind, read_training
+from pipeline.lab.learning.records import ISSUES, write_manifest, write_rows
+from sandbox.frozen import replace
 from tests.support.data.learning_rows import (
     APART,
     EPOCHS,
     ROWS,
+    read_all_rows,
     train_command,
     write_learning_rows,
 )
@@ -75,6 +79,61 @@ def test_a_killed_training_goes_on(
     assert [step for step, _ in training.losses] == list(range(1, training.steps + 1))
     other = [*words[:-1], "512"]
     assert main(other) == 2
+
+
+def test_two_processes_share_a_training_of_long_and_short_rows(
+    data: Path,
+    base_model: Path,
+    tmp_path: Path,
+    trainer_python: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By `accelerate launch`, with gloo; the interpreter finds our packages from any folder."""
+    monkeypatch.chdir(tmp_path)
+    long = read_all_rows(data).policy[0]
+    longer = replace(
+        long, stage="reproduction", prompt=(replace(long.prompt[0], content="x " * 9999),)
+    )
+    rows = [*read_all_rows(data).policy, longer]
+    write_rows(data / ROW_FILES["policy"], rows)
+    write_manifest(data, "filtered", (ISSUES, *ROW_FILES.values()))
+    out = tmp_path / "two"
+    words = train_command("policy", data, base_model, out, trainer_python)
+    words = words[: words.index("--max-tokens")]
+    assert main([*words, "--processes", "2", "--rank", "4", "--batch", "1"]) == 0
+    said = capfd.readouterr().out
+    training = read_training(out)
+    assert (training.processes, training.rows) == (2, ROWS)
+    assert training.stages == {"edit": (ROWS, 0), "reproduction": (0, 1)}
+    window = json.loads((base_model / "config.json").read_text())["max_position_embeddings"]
+    assert training.max_tokens == window
+    assert "Warning: 1 of 9 rows" in said
+    assert "Validation loss: " in said
+    assert len(training.validation) == EPOCHS["policy"]
+    assert training.losses[-1][1] < 0.5 < training.losses[0][1]
+    adapter = json.loads((out / "adapter/adapter_config.json").read_text())
+    assert adapter["r"] == 4
+    assert "| reproduction | 0 | 1 |" in (out / "report.md").read_text()
+
+
+def test_all_weights_of_a_policy_are_trained_without_an_adapter(
+    data: Path, base_model: Path, tmp_path: Path, trainer_python: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out = tmp_path / "full"
+    words = train_command("policy", data, base_model, out, trainer_python)
+    words[words.index("--learning-rate") + 1] = "0.001"
+    assert main([*words, "--full"]) == 0
+    assert (out / "adapter/model.safetensors").exists()
+    assert not (out / "adapter/adapter_config.json").exists()
+    assert read_training(out).losses[-1][1] < read_training(out).losses[0][1]
+    for wrong in (["--full", "--four-bit"], ["--four-bit"], ["--batch", "0"]):
+        other = train_command("policy", data, base_model, tmp_path / "x", trainer_python)
+        assert main([*other, *wrong]) == 2
+    reward = train_command("orm", data, base_model, tmp_path / "x", trainer_python)
+    assert main([*reward, "--full"]) == 2
+    assert "--full" in capsys.readouterr().err
 
 
 SERVED = """

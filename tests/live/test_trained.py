@@ -18,7 +18,6 @@ from bot.settings import Settings
 from bot.storage.workers import InFlightWork
 from pipeline.data.code_places import Located, SuspectFile
 from pipeline.data.options import Options
-from pipeline.lab.learning.filtering import FilteredData
 from pipeline.lab.learning.interpreter import TrainedKind, score_rows
 from pipeline.lab.learning.training_rows import OutcomeRow, ProcessRow
 from pipeline.localisation.process_reward import render_judgement
@@ -27,7 +26,7 @@ from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from sandbox.frozen import replace
 from tests.live.server import LENGTH, NAME, serve_vllm
-from tests.support.data.learning_rows import APART, ROWS, train_command, write_learning_rows
+from tests.support.data.learning_rows import APART, ROWS, Rows, train_command, write_learning_rows
 
 CLOSE = 0.01
 KINDS: tuple[TrainedKind, ...] = ("orm", "prm")
@@ -35,7 +34,7 @@ TRL_REWARDS = Path(__file__).with_name("trl_rewards.py")
 
 
 class Trained(NamedTuple):
-    rows: FilteredData
+    rows: Rows
     folder: Path
     """Holds `orm` and `prm`."""
     rewards: list[list[float]]
@@ -95,7 +94,7 @@ def compute_trl_rewards(python: str, trained: Path, rows: Path) -> list[list[flo
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def compute_odds(python: str, rows: FilteredData, trained: Path) -> list[float]:
+def compute_odds(python: str, rows: Rows, trained: Path) -> list[float]:
     """The log-odds of `+` against `-` by the trained model in its own interpreter."""
     asked: list[dict[str, object]] = [
         {"key": str(n), "kind": "prm", "prompt": [one.model_dump() for one in row.prompt]}
@@ -127,7 +126,7 @@ async def check_doctor(settings: Settings, url: str) -> None:
     assert f"The server has {NAME}, orm, prm: " in failed.value.mend
 
 
-async def ask_rewards(models: Models, rows: FilteredData, row: OutcomeRow) -> list[float]:
+async def ask_rewards(models: Models, rows: Rows, row: OutcomeRow) -> list[float]:
     """By the client of a run: the rewards of the right and of the wrong edit."""
     assert models.orm is not None
     issue = next(one.issue for one in rows.issues if one.id == row.issue)
@@ -135,7 +134,7 @@ async def ask_rewards(models: Models, rows: FilteredData, row: OutcomeRow) -> li
     return [await models.orm.score(issue, edit) for edit in edits]
 
 
-async def ask_chance(models: Models, rows: FilteredData, row: ProcessRow) -> float:
+async def ask_chance(models: Models, rows: Rows, row: ProcessRow) -> float:
     """By the client of a run: the probability that the files are right."""
     assert models.prm is not None
     issue = next(one.issue for one in rows.issues if one.id == row.issue)

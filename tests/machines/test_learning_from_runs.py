@@ -14,8 +14,8 @@ from pipeline.data.code_places import Located
 from pipeline.data.types import Issue, Usage
 from pipeline.lab.dataset import BadData
 from pipeline.lab.learning.attempts import read_attempts
-from pipeline.lab.learning.filtering import Checker, check_attempt, filter_data
-from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue
+from pipeline.lab.learning.filtering import CheckedIssue, Checker, check_attempt
+from pipeline.lab.learning.records import Attempt, SolvedIssue
 from pipeline.lab.learning.training_rows import outcome_prompt
 from pipeline.localisation.process_reward import StepScore, render_judgement
 from pipeline.models.base import ModelProfile, ModelRequest, Reply
@@ -24,6 +24,7 @@ from pipeline.selection.ties import ImplicitReward
 from pipeline.store import DirStore
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
+from tests.support.data.learning_rows import filtered
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -91,14 +92,20 @@ async def run(shop: Shop, answers: Mapping[str, list[Answer]], **options: Any) -
 
 
 async def collect(shop: Shop) -> tuple[Attempt, ...]:
-    found = await read_attempts(shop.folder / "runs", {NAME: SOLVED})
     checker = Checker(shop.codebase, shop.sandbox, DirStore(shop.folder / "checks"))
-    return tuple([await checker.execute(SOLVED, attempt) for attempt in found])
+    found: list[Attempt] = []
+    async for attempt in read_attempts(shop.folder / "runs", {NAME: SOLVED}):
+        checks = {attempt.source: await checker.execute(SOLVED, attempt)}
+        found.append(CheckedIssue(attempts=checks).complete_attempt(attempt))
+    return tuple(found)
 
 
 async def test_each_row_of_the_policy_is_a_request_that_was_served(shop: Shop) -> None:
     model = await run(shop, simple("no block at all", ABSOLUTE_EDIT, GOOD_EDIT, APPROVE))
-    (attempt,) = await read_attempts(shop.folder / "runs", {NAME: replace(SOLVED, body="other")})
+    (attempt,) = [
+        one
+        async for one in read_attempts(shop.folder / "runs", {NAME: replace(SOLVED, body="other")})
+    ]
     served = {
         (request.system, tuple(request.messages), reply): number
         for number, (request, reply) in enumerate(model.requests)
@@ -137,12 +144,12 @@ async def test_a_search_is_learnt_where_its_own_answers_are_right(
     place = shop.folder / "runs" / NAME
     told = {"issue.json": ISSUE.model_dump_json().encode()}
     write_bundle(place / "run.tar.zst", place / "run", facts={}, extra=told)
-    (attempt,) = await read_attempts(shop.folder / "runs", {NAME: SOLVED})
+    (attempt,) = [one async for one in read_attempts(shop.folder / "runs", {NAME: SOLVED})]
     served = [(request.system, tuple(request.messages), reply) for request, reply in model.requests]
     replies = [reply for reply in attempt.replies if reply.right is not None]
     assert [reply.stage for reply in replies] == ["understanding"] * 2 + ["localisation"]
     assert all((reply.system, reply.messages, reply.answer) in served for reply in replies)
-    data, _ = filter_data(LearningData((SOLVED,), (attempt,)))
+    data, _ = filtered(shop.folder / "rows", [SOLVED], [attempt])
     searched = [row.stage for row in data.policy if row.stage in ("understanding", "localisation")]
     assert searched == learnt
     asked = [(question, "+" if stage in learnt else "-") for stage, question in judge.asked]
@@ -161,7 +168,7 @@ async def test_the_four_checks_accept_a_right_run_by_executions(shop: Shop) -> N
     assert checks.files
     assert checks.places
     assert checks.accepted is (attempt.broken == ())
-    data, report = filter_data(LearningData((SOLVED,), (replace(attempt, broken=()),)))
+    data, report = filtered(shop.folder / "rows", [SOLVED], [replace(attempt, broken=())])
     assert (report.accepted, report.prefixes, report.leaks) == (1, 0, 0)
     assert [row.stage for row in data.policy] == ["files"] + ["reproduction"] * 2 + ["edit"] * 2
     assert data.policy[-1].completion[0].content.startswith("<think>\na private thought")
@@ -181,10 +188,10 @@ async def test_of_a_wrong_edit_the_correct_prefix_is_kept(shop: Shop) -> None:
     await run(shop, simple(WRONG_EDIT, APPROVE))
     (attempt,) = await collect(shop)
     assert attempt.passes_script is False
-    data, report = filter_data(LearningData((SOLVED,), (attempt,)))
+    data, report = filtered(shop.folder / "rows", [SOLVED], [attempt])
     assert (report.accepted, report.prefixes) == (0, 1)
     assert [row.stage for row in data.policy] == ["files"] + ["reproduction"] * 2
-    _, easy = filter_data(LearningData((SOLVED,), (attempt,)), easy=frozenset({NAME}))
+    _, easy = filtered(shop.folder / "rows", [SOLVED], [attempt], easy=frozenset({NAME}))
     assert easy.rows["policy"] == {"train": 0, "test": 0}
 
 
@@ -229,4 +236,4 @@ async def test_runs_of_no_collected_issue_are_refused_in_a_sentence(
 ) -> None:
     (tmp_path / "runs/acme__shop-2/run").mkdir(parents=True)
     with pytest.raises(BadData):
-        await read_attempts(tmp_path / "runs", {NAME: SOLVED})
+        [one async for one in read_attempts(tmp_path / "runs", {NAME: SOLVED})]

@@ -20,12 +20,19 @@ from bot.cli.lab.evaluate_grade import (
     write_grades,
 )
 from bot.cli.lab.evaluate_recall import measure_recall, write_recall
-from bot.cli.lab.evaluate_solve import SolveTask, solve_instances, write_solved
+from bot.cli.lab.evaluate_solve import (
+    SolveTask,
+    add_run_options,
+    evaluate_solved,
+    merge_solved,
+    solve_instances,
+    write_solved,
+)
 from bot.cli.run_input import WrongUsage
 from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
-from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.options import SelectionMethod
 from pipeline.lab.bundles import read_runs
 from pipeline.lab.dataset import (
     BadData,
@@ -37,6 +44,7 @@ from pipeline.lab.dataset import (
     read_rows,
     read_samples,
 )
+from pipeline.lab.grading import GradedInstance
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation, evaluate
 from pipeline.lab.recall import read_code, score_predictions
@@ -87,22 +95,16 @@ def register(subparsers: Subparsers) -> None:
         "on all its edits. OUT receives the runs, tables and figures; run the same command again "
         "to continue. Calls the configured models",
     )  # fmt: skip
-    parser.add_argument(
-        "--budget", type=float, metavar="DOLLARS",
-        help="with --solve: spending limit for all instances together, at list prices",
-    )  # fmt: skip
-    parser.add_argument(
-        "--samples", type=int, metavar="N", help="with --solve: how many edits to try"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], type=_parse_option, metavar="NAME=VALUE",
-        help="with --solve: an option of the pipeline, such as strategy=codemonkeys or "
-        "temperature=0.6; may be given again for others. Values are JSON, or else text",
-    )  # fmt: skip
+    add_run_options(parser, "with --solve: ")
     parser.add_argument(
         "--selection", action="append", default=[], choices=get_args(SelectionMethod),
         help="with --solve: choose by this method; given again, each run's edits are chosen among "
         "by every method named, and the report compares them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--merge", type=Path, nargs="*", metavar="DIR",
+        help="with --solve: join what shards have solved, in OUT and in the folders DIR, and "
+        "report it as one run; nothing else runs",
     )  # fmt: skip
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
@@ -125,17 +127,6 @@ def register(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run_command)
 
 
-def _parse_option(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals or name not in Options.model_fields:
-        known = ", ".join(sorted(Options.model_fields))
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {known}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
 def run_command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code; print an error as a sentence on standard error."""
     try:
@@ -156,16 +147,10 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
     """What the options ask for. Raises BadData: they cannot be combined."""
     if args.runs and args.trees:
         raise BadData("--runs and --trees cannot be combined.")
-    if (args.set or args.selection) and not args.solve:
-        raise BadData("--set and --selection need --solve.")
+    _check_solve(args)
     if args.predictions and (args.grade or args.solve):
         raise BadData("--predictions cannot be combined with --grade or --solve.")
     if args.solve:
-        if args.grade or not args.trees or args.out:
-            raise BadData(
-                "--solve OUT needs --trees, a folder of bare clones, and replaces --grade "
-                "and --out."
-            )
         return _solve
     if args.grade and not args.trees:
         raise BadData("--grade needs --trees, a folder of bare clones.")
@@ -176,6 +161,18 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
     if not args.grade:
         return _measure_recall
     return _execute if args.grade not in (GOLD, NONE) and Path(args.grade).is_dir() else _grade
+
+
+def _check_solve(args: argparse.Namespace) -> None:
+    if (args.set or args.selection or args.shard.is_part) and not args.solve:
+        raise BadData("--set, --selection and --shard need --solve.")
+    if args.merge is not None and (not args.solve or args.shard.is_part):
+        raise BadData("--merge needs --solve OUT, and joins all shards: leave out --shard.")
+    trees = args.trees or args.merge is not None
+    if args.solve and (args.grade or args.out or not trees):
+        raise BadData(
+            "--solve OUT needs --trees, a folder of bare clones, and replaces --grade and --out."
+        )
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -214,11 +211,17 @@ def _execute(args: argparse.Namespace) -> None:
 
 def _solve(args: argparse.Namespace) -> None:
     task = SolveTask(
-        args.instances, args.trees, args.solve, args.budget, args.samples, dict(args.set),
-        tuple(dict.fromkeys(args.selection)),
+        args.trees, args.solve, args.budget, args.samples, dict(args.set),
+        tuple(dict.fromkeys(args.selection)), args.shard,
     )  # fmt: skip
-    solved = asyncio.run(solve_instances(task, Settings.from_env()))
-    write_solved(solved, args.solve, as_json=args.json)
+    rows = read_rows(args.instances, GradedInstance)
+    settings = Settings.from_env()
+    if args.merge is None:
+        found = asyncio.run(solve_instances(task, rows, settings))
+    else:
+        found = asyncio.run(merge_solved(task, rows, args.merge))
+    solved = asyncio.run(evaluate_solved(found, rows, task, settings))
+    write_solved(solved, task.shard.place(args.solve), as_json=args.json)
 
 
 def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:

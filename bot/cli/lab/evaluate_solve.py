@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import dataclasses
 import json
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest, open_runner, write_output
@@ -35,13 +37,14 @@ from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, Issue, NoFix, Patch, Selection
-from pipeline.lab.bundles import read_run
-from pipeline.lab.dataset import BadData, read_references, read_rows
+from pipeline.lab.bundles import FinishedRun, read_run
+from pipeline.lab.dataset import BadData, LocatedInstance
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
 from pipeline.lab.recall import open_base, scope_of_clone
 from pipeline.lab.runs import evaluate_runs
+from pipeline.lab.shards import Shard, join_results, open_results, parse_shard
 from pipeline.lab.solving import (
     CostLine,
     SolvedInstance,
@@ -115,19 +118,18 @@ class Solved:
 async def evaluate_solved(
     found: tuple[SolvedInstance, ...],
     rows: Sequence[GradedInstance],
-    instances: Path,
-    folder: Path,
+    task: SolveTask,
     settings: Settings,
 ) -> Solved:
-    """Evaluate the finished runs in `folder`, and write their labels there.
+    """Evaluate the finished runs of `task`, and write their labels beside them.
 
     Raises:
         BadData: a run's bundle is broken.
         OSError: the labels cannot be written.
     """
-    references = await asyncio.to_thread(read_references, instances)
+    references = {row.instance_id: row.patch for row in rows if row.patch}
     graded = list_graded(found)
-    runs = [await read_run(folder / one.instance_id) for one in graded]
+    runs = [await read_run(task.find_folder(one.instance_id)) for one in graded]
     labels = {one.instance_id: {s: list(r) for s, r in one.labels.items()} for one in graded}
     evaluation = None
     if graded:
@@ -138,8 +140,9 @@ async def evaluate_solved(
             repositories={row.instance_id: row.repo for row in rows},
             references=references,
         )
-        text = json.dumps(labels, indent=1) + "\n"
-        await asyncio.to_thread((folder / "labels.json").write_text, text, "utf-8")
+        place = task.shard.place(task.out) if task.shard.is_part else task.out / "runs"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "labels.json").write_text(json.dumps(labels, indent=1) + "\n", "utf-8")
     accounts = [account for one in graded for account in one.accounts]
     return Solved(
         report=build_solve_report(found),
@@ -196,7 +199,6 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
 class SolveTask:
     """The command line's request."""
 
-    instances: Path
     trees: Path
     out: Path
     budget: float | None = None
@@ -206,37 +208,119 @@ class SolveTask:
     """The pipeline's options by name; the others are the defaults."""
     selections: Sequence[SelectionMethod] = ()
     """Each run chooses by the first of these, unless `set_` says otherwise, then by the others."""
+    shard: Shard = field(default_factory=Shard)
 
-    def build_options(self) -> Options:
+    def build_options(self, *, graded: bool) -> Options:
         """The options of every run. Raises WrongUsage: one is unknown, or out of range."""
-        given = {"samples": self.samples, "all_revisions": True, **self.set_}
+        given = {"samples": self.samples, "all_revisions": graded, **self.set_}
         if self.selections:
             given = {"selection": self.selections[0], **given}
         return with_overrides(Options(), given)
 
+    def find_folder(self, name: str) -> Path:
+        """The folder of an instance's run, in the form of `capuchin fix --out`."""
+        return self.out / "runs" / name
 
-async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
-    """Run the pipeline on every instance, then grade each of its edits by the benchmark's tests.
+    async def load(self, row: LocatedInstance) -> SolvedInstance | None:
+        """What is known of an instance that is done."""
+        return await open_results(self.out, row.instance_id).load(self._key(row), SolvedInstance)
+
+    async def save(self, row: LocatedInstance, found: SolvedInstance) -> None:
+        await open_results(self.out, row.instance_id).save(self._key(row), found)
+
+    def _key(self, row: LocatedInstance) -> str:
+        kind = "solved" if isinstance(row, GradedInstance) else "sampled"
+        return f"{kind}-{digest(row.model_dump_json(), *self.selections)}"
+
+
+RowT = TypeVar("RowT", bound=LocatedInstance)
+
+
+def add_run_options(parser: argparse.ArgumentParser, where: str = "") -> None:
+    """Add the options of `SolveTask` that every command has; `where` begins their help."""
+    parser.add_argument(
+        "--budget", type=float, metavar="DOLLARS",
+        help=f"{where}spending limit for all instances together, at list prices; a shard has its "
+        "instances' part of it",
+    )  # fmt: skip
+    parser.add_argument("--samples", type=int, metavar="N", help=f"{where}how many edits to try")
+    parser.add_argument(
+        "--set", action="append", default=[], type=_parse_option, metavar="NAME=VALUE",
+        help=f"{where}an option of the pipeline, such as strategy=codemonkeys or "
+        "temperature=0.6; may be given again for others. Values are JSON, or else text",
+    )  # fmt: skip
+    add_shard_option(parser, where)
+
+
+def add_shard_option(parser: argparse.ArgumentParser, where: str = "") -> None:
+    """Add `--shard`."""
+    parser.add_argument(
+        "--shard", type=_parse_shard, default=Shard(), metavar="K/N",
+        help=f"{where}work on the K-th of N parts of the instances, so that N machines share them",
+    )  # fmt: skip
+
+
+def _parse_shard(text: str) -> Shard:
+    try:
+        return parse_shard(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _parse_option(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or name not in Options.model_fields:
+        known = ", ".join(sorted(Options.model_fields))
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {known}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+async def solve_instances(
+    task: SolveTask, rows: Sequence[RowT], settings: Settings
+) -> tuple[SolvedInstance, ...]:
+    """Run the pipeline on every instance, then grade each of its edits by the benchmark's tests
+    where there are any.
 
     The reference edit is graded first: if the environment cannot tell, no model is called. Runs are
     in `OUT/runs`, in the form of `capuchin fix --out`; a second call continues.
 
     Raises:
-        BadData: the instances cannot be read.
+        BadData: the clones cannot be read.
         WrongUsage: an option is unknown, or out of range.
         SettingsError, ModelError, SandboxUnavailable: call again to continue.
     """
-    task.build_options()
+    task.build_options(graded=False)
     check_models(settings)
-    rows = await asyncio.to_thread(read_rows, task.instances, GradedInstance)
     await asyncio.to_thread(check_trees, task.trees)
     if task.budget is not None and not task.budget > 0:
         raise BadData("--budget must be more than 0.")
-    spent = sum([(await _read_ledger(task.out / "runs" / row.instance_id)).dollars for row in rows])
+    own = [row for row in rows if task.shard.holds(row.instance_id)]
+    budget = task.budget and task.budget * len(own) / len(rows)
+    spent = sum([(await _read_ledger(task.find_folder(row.instance_id))).dollars for row in own])
     async with open_runner(settings) as runner:
-        solving = _Solving(task, settings, runner, Purse(task.budget, spent))
-        found = await gather_bounded(settings.worker_runs, (solving.solve(row) for row in rows))
-    return await evaluate_solved(tuple(found), rows, task.instances, task.out / "runs", settings)
+        solving = _Solving(task, settings, runner, Purse(budget, spent))
+        found = await gather_bounded(settings.worker_runs, map(solving.solve, own))
+    return tuple(found)
+
+
+async def merge_solved(
+    task: SolveTask, rows: Sequence[LocatedInstance], shards: Sequence[Path]
+) -> tuple[SolvedInstance, ...]:
+    """What the shards solved, in `OUT` and in the folders `shards`; nothing runs.
+
+    Raises BadData, OSError as `join_results`.
+    """
+    await asyncio.to_thread(join_results, task.out, shards)
+    left = "No shard has finished it: run its shard again."
+    return tuple(
+        [
+            await task.load(row) or SolvedInstance(instance_id=row.instance_id, unfinished=left)
+            for row in rows
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -248,37 +332,38 @@ class _Solving:
     runner: PipelineRunner
     purse: Purse
 
-    async def solve(self, row: GradedInstance) -> SolvedInstance:
+    async def solve(self, row: LocatedInstance) -> SolvedInstance:
         """The result for one instance, saved once it is final."""
-        store = ScopedStore(DirStore(self.task.out / GRADES), row.instance_id)
-        key = f"solved/{digest(row.model_dump_json(), *self.task.selections)}"
-        found = await store.load(key, SolvedInstance)
+        found = await self.task.load(row)
         if found is None:
             began = time.monotonic()
-            found = await self._solve_new(row, store)
+            found = await self._solve_new(row)
             found = replace(found, seconds=round(time.monotonic() - began, 1))
             if not found.unfinished:
-                await store.save(key, found)
+                await self.task.save(row, found)
             limit = self.settings.sandbox_images_mb * 1_000_000
             await self.runner.engine.collect(max_bytes=limit)
-        print_progress(f"{row.instance_id}: {_sentence(found)}")
+        graded = isinstance(row, GradedInstance)
+        print_progress(f"{row.instance_id}: {_sentence(found, graded=graded)}")
         return found
 
-    async def _solve_new(self, row: GradedInstance, store: Store) -> SolvedInstance:
+    async def _solve_new(self, row: LocatedInstance) -> SolvedInstance:
         unknown = SolvedInstance(instance_id=row.instance_id)
         try:
             job = await self._build_job(row)
-            grades = _Grades(self, row, job, store)
+            if not isinstance(row, GradedInstance):
+                return (await self._run(row, job))[0]
+            grades = _Grades(self, row, job)
             reference = await grades.grade([row.patch])
             if why := reference[row.patch].cannot_tell:
                 return replace(unknown, cannot_tell=why)
-            return await self._run(row, job, grades)
+            return await self._label(*await self._run(row, job), grades)
         except (BadData, WrongUsage) as error:
             return replace(unknown, cannot_tell=str(error))
         except EnvironmentFailed as error:
             return replace(unknown, cannot_tell=f"No environment: {error}")
 
-    async def _build_job(self, row: GradedInstance) -> Job:
+    async def _build_job(self, row: LocatedInstance) -> Job:
         """Raises BadData, WrongUsage: the commit, or its settings file, cannot be read."""
         codebase = await open_base(self.task.trees, row.repo, row.base_commit)
         config = await load_config(codebase)
@@ -288,7 +373,7 @@ class _Solving:
             issue=Issue(repository=row.repo, title=title, body=body.strip()),
             codebase=dataclasses.replace(codebase, root=config.root),
             # An instance's commit says how it installs, not how it is solved.
-            options=self.task.build_options(),
+            options=self.task.build_options(graded=isinstance(row, GradedInstance)),
             scope=scope_of_clone(self.task.trees, row.repo),
             setup=config.setup,
             dockerfile=config.dockerfile,
@@ -297,8 +382,11 @@ class _Solving:
             env=config.env,
         )
 
-    async def _run(self, row: GradedInstance, job: Job, grades: _Grades) -> SolvedInstance:
-        folder = self.task.out / "runs" / row.instance_id
+    async def _run(
+        self, row: LocatedInstance, job: Job
+    ) -> tuple[SolvedInstance, FinishedRun | None]:
+        """The result before any grade, and the run's edits; None if it has not ended."""
+        folder = self.task.find_folder(row.instance_id)
         unknown = SolvedInstance(instance_id=row.instance_id)
         before = (await _read_ledger(folder)).dollars
         full = job.options.dollars
@@ -306,7 +394,7 @@ class _Solving:
         async with self.purse.take(full - before) as grant:
             if grant.dollars <= 0:
                 accounts = (await _read_ledger(folder)).accounts
-                return replace(unknown, unfinished=spent, accounts=accounts)
+                return replace(unknown, unfinished=spent, accounts=accounts), None
             ceiling = before + grant.dollars
             job = dataclasses.replace(job, options=replace(job.options, dollars=ceiling))
             store, say = self.open_store(row), partial(print_event, of=row.instance_id)
@@ -318,16 +406,32 @@ class _Solving:
         result = outcome.result
         found = replace(unknown, accounts=ledger.accounts)
         if isinstance(result, NoFix) and result.reason == "out of budget" and ceiling < full:
-            return replace(found, unfinished=spent)
+            return replace(found, unfinished=spent), None
         base = job.codebase.commit
         hosts = external_hosts(outcome.sent_to, self.settings, by_app=False)
         report, files = build_run_files(outcome, base, hosts)
         facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
         await asyncio.to_thread(write_results, folder, files, facts=facts, issue=job.issue)
-        run = await read_run(folder)
         chosen = result.candidate.patch.diff if isinstance(result, Selection) else ""
+        best = outcome.environment.best if outcome.environment else None
+        found = replace(
+            found,
+            outcome=report.outcome,
+            chosen=chosen,
+            note="" if chosen else f"No edit was chosen: {report.reason}.",
+            environment=best.line() if best else "",
+        )
+        return found, await read_run(folder)
+
+    async def _label(
+        self, found: SolvedInstance, run: FinishedRun | None, grades: _Grades
+    ) -> SolvedInstance:
+        """`found` with the verdicts on all edits of its run."""
+        if found.unfinished:
+            return found
         revisions: Mapping[int, Sequence[Patch]] = run.revisions if run else {}
-        told = await grades.grade([chosen, *(p.diff for some in revisions.values() for p in some)])
+        edits = [found.chosen, *(p.diff for some in revisions.values() for p in some)]
+        told = await grades.grade(edits)
         if why := next((grade.cannot_tell for grade in told.values() if grade.cannot_tell), ""):
             return replace(found, cannot_tell=why)
         labels = {
@@ -337,15 +441,12 @@ class _Solving:
             )
             for sample, patches in revisions.items()
         }  # fmt: skip
-        best = outcome.environment.best if outcome.environment else None
+        verdict = told.get(found.chosen)
         return replace(
             found,
-            outcome=report.outcome,
-            chosen=chosen,
-            resolved=bool(chosen) and told[chosen].resolved,
-            note=told[chosen].note if chosen else f"No edit was chosen: {report.reason}.",
+            resolved=verdict is not None and verdict.resolved,
+            note=verdict.note if verdict else found.note,
             labels={sample: right for sample, right in labels.items() if right},
-            environment=best.line() if best else "",
         )
 
     async def _choose_again(
@@ -369,9 +470,9 @@ class _Solving:
                 reproduced=question.reproduced,
             )
 
-    def open_store(self, row: GradedInstance) -> Store:
+    def open_store(self, row: LocatedInstance) -> Store:
         """The store of the instance's run. It must never contain the benchmark's tests."""
-        return DirStore(self.task.out / "runs" / row.instance_id / "run")
+        return DirStore(self.task.find_folder(row.instance_id) / "run")
 
 
 @dataclass(frozen=True)
@@ -381,7 +482,10 @@ class _Grades:
     solving: _Solving
     row: GradedInstance
     job: Job
-    store: Store
+
+    @property
+    def store(self) -> Store:
+        return ScopedStore(DirStore(self.solving.task.out / GRADES), self.row.instance_id)
 
     async def grade(self, diffs: Sequence[str]) -> dict[str, InstanceGrade]:
         """The verdict on each edit that is not empty. Raises as `Grader.grade`."""
@@ -413,11 +517,15 @@ async def _read_ledger(folder: Path) -> Ledger:
     return await DirStore(folder / "run").load(LEDGER_KEY, Ledger) or Ledger()
 
 
-def _sentence(found: SolvedInstance) -> str:
+def _sentence(found: SolvedInstance, *, graded: bool) -> str:
     if found.cannot_tell:
         return f"cannot tell. {found.cannot_tell}"
     if found.unfinished:
         return f"not finished. {found.unfinished}"
+    if not graded:
+        return (
+            f"{found.outcome} (${found.dollars:.2f}, {found.seconds:.0f} s). {found.note}".rstrip()
+        )
     word = "resolved" if found.resolved else "not resolved"
     count = len(found.labels)
     right = f"{pluralize(count, 'sample')} {agree(count, 'is', 'are')} right"

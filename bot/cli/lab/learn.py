@@ -1,19 +1,18 @@
-"""`capuchin learn`: collect, filter, train, judge."""
+"""`capuchin learn`: from solved issues to trained models."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import functools
-import hashlib
 import json
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -21,14 +20,23 @@ from bot.cli import FAILED, USAGE
 from bot.cli.display import print_progress
 from bot.cli.lab.collect_github import list_closed_issues
 from bot.cli.lab.evaluate_grade import Workplaces, open_runner
+from bot.cli.lab.evaluate_solve import (
+    SolveTask,
+    add_run_options,
+    add_shard_option,
+    solve_instances,
+)
+from bot.cli.lab.learn_make import make_instances
+from bot.cli.run_input import WrongUsage
 from bot.comments.status import find_run
 from bot.data.run import now
 from bot.errors import RunFailed, TryLater, translate_errors
 from bot.github.app import GitHubApp
 from bot.outcomes import find_outcomes
 from bot.safe_text import printable
-from bot.settings import Settings
+from bot.settings import Settings, SettingsError
 from bot.storage.history import HISTORY_DAYS
+from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.lab.dataset import BadData, read_lines
@@ -42,22 +50,22 @@ from pipeline.lab.learning.collect import (
     read_pulls,
 )
 from pipeline.lab.learning.filtering import (
-    OUTCOME,
-    POLICY,
-    PROCESS,
+    ROW_FILES,
+    CheckedIssue,
     Checker,
+    check_filtered,
     filter_data,
-    read_filtered,
+    read_held_out,
     render_filter_report,
     to_instance,
-    write_filtered,
-    write_instances,
+    to_located,
 )
 from pipeline.lab.learning.interpreter import (
     CONFIG,
     TrainedKind,
     TrainerFailed,
     TrainingConfig,
+    count_gpus,
     find_interpreter,
     read_training,
     score_rows,
@@ -66,23 +74,32 @@ from pipeline.lab.learning.interpreter import (
 )
 from pipeline.lab.learning.judging import Level, judge, list_score_requests, render_gains
 from pipeline.lab.learning.records import (
+    ATTEMPTS,
     Attempt,
+    DataWriter,
     LearningData,
     Outcome,
     SolvedIssue,
-    read_data,
-    write_data,
+    digest_file,
+    index_attempts,
+    open_data,
+    read_group,
+    read_issues,
+    write_rows,
 )
 from pipeline.lab.recall import CannotMeasure
+from pipeline.lab.shards import join_results, open_results
+from pipeline.models.base import ModelError
 from pipeline.run_errors import OtherFormat
-from pipeline.store import DirStore, ScopedStore, Store
+from pipeline.store import DirStore, ScopedStore, digest
 from sandbox.errors import SandboxError
+from sandbox.frozen import replace
 
 if TYPE_CHECKING:
     from bot.cli import Subparsers
 
 
-def load_run_outcomes(repository: str, settings: Settings) -> dict[str, Outcome]:
+async def load_run_outcomes(repository: str, settings: Settings) -> dict[str, Outcome]:
     """The outcomes of the last year's pull requests by run id.
 
     Raises:
@@ -93,21 +110,17 @@ def load_run_outcomes(repository: str, settings: Settings) -> dict[str, Outcome]
         raise BadData(f"--outcomes {repository}: give OWNER/NAME.")
     if not settings.github_app_id:
         raise BadData("--outcomes asks GitHub as your App: set CAPUCHIN_GITHUB_APP_ID and its key.")
-    try:
-        return asyncio.run(_load(place[1], place[2], settings))
-    except (RunFailed, TryLater) as error:
-        raise BadData(f"GitHub cannot be asked about {repository}: {error}") from None
-
-
-async def _load(owner: str, name: str, settings: Settings) -> dict[str, Outcome]:
     app = GitHubApp(settings)
     since = now() - timedelta(days=HISTORY_DAYS)
-    with translate_errors():
-        ref = await app.find_repository(owner, name)
-        if ref is None:
-            raise BadData(f"The App is not installed on {owner}/{name}.")
-        async with app.open_repository(ref) as repo:
-            decided = await find_outcomes(repo, (), since, most=1000)
+    try:
+        with translate_errors():
+            ref = await app.find_repository(place[1], place[2])
+            if ref is None:
+                raise BadData(f"The App is not installed on {repository}.")
+            async with app.open_repository(ref) as repo:
+                decided = await find_outcomes(repo, (), since, most=1000)
+    except (RunFailed, TryLater) as error:
+        raise BadData(f"GitHub cannot be asked about {repository}: {error}") from None
     found: dict[str, Outcome] = {}
     for one in decided:
         if run := find_run(one.facts.body or ""):
@@ -120,31 +133,98 @@ def run_collect(args: argparse.Namespace) -> None:
 
     Raises:
         BadData: an option lacks another, or a file cannot be read.
-        OtherFormat, OSError: see `read_attempts`, `write_data`.
+        OtherFormat, OSError: see `read_attempts`, `open_data`.
     """
     _check_options(args)
-    data = read_data(args.data)
-    if args.pulls:
-        data = _add(data, *read_pulls(args.pulls))
-    for rows in _list_closed(args):
-        data = _add(data, *asyncio.run(read_history(rows, args.trees)))
-    if args.predictions:
-        data = data.merge(read_public_attempts(args.instances, args.predictions, args.labels))
-    elif args.instances:
-        data = data.merge(read_instance_issues(args.instances))
-    if args.runs:
-        known = {one.id: one for one in data.issues}
-        outcomes = load_run_outcomes(args.outcomes, Settings.from_env()) if args.outcomes else {}
-        found = asyncio.run(read_attempts(args.runs, known, outcomes))
-        data = data.merge(LearningData((), found))
-        if args.outcomes:
-            labelled = sum(one.outcome is not None for one in found)
-            sys.stdout.write(f"{pluralize(labelled, 'proposed edit')} with an outcome.\n")
-    write_data(args.data, data)
+    with open_data(args.data) as data:
+        if args.pulls:
+            data.add(_report(*read_pulls(args.pulls)))
+        for rows in _list_closed(args):
+            data.add(_report(*asyncio.run(read_history(rows, args.trees))))
+        if args.predictions:
+            given = (args.instances, args.predictions, args.labels)
+            data.add(asyncio.run(read_public_attempts(*given)))
+        elif args.instances:
+            data.add(asyncio.run(read_instance_issues(args.instances, args.trees)))
+        if args.runs:
+            asyncio.run(_collect_runs(args.runs, args.outcomes, data))
+    _print_size(args.data)
+
+
+async def _collect_runs(runs: Path, repository: str, data: DataWriter) -> None:
+    outcomes = await load_run_outcomes(repository, Settings.from_env()) if repository else {}
+    labelled = 0
+    async for attempt in read_attempts(runs, data.issues, outcomes):
+        data.add(LearningData((), (attempt,)))
+        labelled += attempt.outcome is not None
+    if repository:
+        sys.stdout.write(f"{pluralize(labelled, 'proposed edit')} with an outcome.\n")
+
+
+def _print_size(folder: Path) -> None:
+    with (folder / ATTEMPTS).open("rb") as file:
+        attempts = sum(1 for _ in file)
+    issues = len(read_issues(folder))
     sys.stdout.write(
-        f"{args.data} holds {pluralize(len(data.issues), 'solved issue')} and "
-        f"{pluralize(len(data.attempts), 'attempt')}.\n"
+        f"{folder} holds {pluralize(issues, 'solved issue')} and {pluralize(attempts, 'attempt')}."
+        "\n"
     )
+
+
+def run_sample(args: argparse.Namespace) -> None:
+    """Run the pipeline on the issues of DATA, and add the attempts to it.
+
+    Raises:
+        BadData: an option or a file cannot be used.
+        OtherFormat, ModelError, SandboxError, OSError: call again to continue.
+    """
+    issues = read_issues(args.data)
+    if args.instances:
+        given = asyncio.run(read_instance_issues(args.instances, args.trees))
+        issues |= {one.id: one for one in given.issues}
+        if not args.shard.is_part:  # shards only read DATA
+            with open_data(args.data) as data:
+                data.add(given)
+    rows = [to_located(one) for one in issues.values() if one.base_commit]
+    if not rows:
+        raise BadData(f"{args.data} holds no issue with its commit: collect some first.")
+    task = SolveTask(
+        args.trees, args.out, args.budget, args.samples, dict(args.set), shard=args.shard
+    )
+    found = asyncio.run(solve_instances(task, rows, Settings.from_env()))
+    unfinished = sum(bool(one.unfinished) for one in found)
+    dollars = sum(one.dollars for one in found)
+    sys.stdout.write(
+        f"{pluralize(len(found) - unfinished, 'issue')} done, {unfinished} not finished, "
+        f"${dollars:.2f} at list prices.\n"
+    )
+    if args.shard.is_part:
+        sys.stdout.write("When all shards are done, run it without --shard to add the attempts.\n")
+        return
+    if any(one.outcome for one in found):
+        with open_data(args.data) as data:
+            asyncio.run(_collect_runs(args.out / "runs", "", data))
+    _print_size(args.data)
+
+
+def run_make(args: argparse.Namespace) -> None:
+    """Make instances, and say where they are. Raises as `make_instances`."""
+    if args.count < 1 or not args.budget > 0:
+        raise BadData("--count is at least 1, and --budget more than 0.")
+    work = make_instances(
+        args.repository, args.trees, args.out, args.count, args.budget, Settings.from_env()
+    )
+    made = asyncio.run(work)
+    sys.stdout.write(f"{pluralize(made, 'instance')} in {args.out}/instances.jsonl.\n")
+
+
+def run_merge(args: argparse.Namespace) -> None:
+    """Join the results of shards that worked in folders of their own.
+
+    Raises BadData, OSError as `join_results`.
+    """
+    joined = join_results(args.out, args.shards)
+    sys.stdout.write(f"{pluralize(joined, 'result')} added to {args.out}.\n")
 
 
 def _list_closed(args: argparse.Namespace) -> Iterator[Iterable[IssueRow]]:
@@ -171,11 +251,11 @@ def _check_options(args: argparse.Namespace) -> None:
         raise BadData("--labels needs --predictions, the edits that are labelled.")
 
 
-def _add(data: LearningData, found: LearningData, report: CollectReport) -> LearningData:
+def _report(found: LearningData, report: CollectReport) -> LearningData:
     sys.stdout.write(f"{pluralize(report.taken, 'issue')} taken.\n")
     for why, count in report.left_out.most_common():
         sys.stdout.write(f"{count} left out: {why}.\n")
-    return data.merge(found)
+    return found
 
 
 def run_filter(args: argparse.Namespace) -> None:
@@ -185,75 +265,107 @@ def run_filter(args: argparse.Namespace) -> None:
         BadData: DATA cannot be read or is empty, or training and test share something.
         SandboxError, OSError: call again to continue.
     """
-    data = read_data(args.data)
-    if not data.issues:
+    issues = read_issues(args.data)
+    if not issues:
         raise BadData(f"{args.data} holds no issue: run `capuchin learn collect` first.")
+    if args.shard.is_part and not args.trees:
+        raise BadData("--shard needs --trees: shards share the executions.")
     easy = frozenset[str]()
     if args.easy:
         try:
             easy = TypeAdapter(frozenset[str]).validate_json(args.easy.read_bytes())
         except (OSError, ValueError):
             raise BadData(f"{args.easy} is not a JSON list of issues.") from None
+    places = index_attempts(args.data)
+    checked: dict[str, CheckedIssue] = {}
     if args.trees:
-        data = asyncio.run(_execute_all(data, args.trees, args.out, Settings.from_env()))
-    found, report = filter_data(data, easy=easy, until=args.until)
-    if report.leaks:
-        raise BadData(
-            f"Nothing was written: training and test share {pluralize(report.leaks, 'thing')}."
+        own = [one for one in issues.values() if args.shard.holds(one.id)]
+        work = _Executing(args.data, args.out, args.trees, places)
+        checked = asyncio.run(work.execute_all(own, Settings.from_env()))
+    if args.shard.is_part:
+        sys.stdout.write(
+            f"{pluralize(len(checked), 'issue')} checked. When all shards are done, run it without "
+            "--shard to write the rows.\n"
         )
-    write_filtered(args.out, found, report)
-    write_instances(args.out / "instances.jsonl", data.issues)
+        return
+
+    def read() -> Iterator[Attempt]:
+        for name, place in places.items():
+            known = checked.get(name, CheckedIssue())
+            yield from map(known.complete_attempt, read_group(args.data, place))
+
+    issues = {name: checked.get(name, CheckedIssue()).complete(one) for name, one in issues.items()}
+    report = filter_data(issues, read, args.out, easy=easy, until=args.until)
+    write_rows(
+        args.out / "instances.jsonl", (to_instance(i) for i in issues.values() if i.fail_to_pass)
+    )
     text = render_filter_report(report)
     (args.out / "report.md").write_text(text, encoding="utf-8")
     sys.stdout.write(printable(text))
 
 
-async def _execute_all(
-    data: LearningData, trees: Path, out: Path, settings: Settings
-) -> LearningData:
-    """`data` with the results of executions, several issues at a time; they are saved in `out`."""
-    known = {one.id: one for one in data.issues}
-    by_issue: dict[str, list[Attempt]] = defaultdict(list)
-    for attempt in data.attempts:
-        if attempt.issue in known and (attempt.script or attempt.resolved is None):
-            by_issue[attempt.issue].append(attempt)
-    for one in data.issues:
-        if one.base_commit and one.tests and not one.fail_to_pass:
-            by_issue.setdefault(one.id, [])
-    store = DirStore(out / "executions")
-    async with open_runner(settings) as runner:
-        places = Workplaces(trees, settings, runner)
-        found = await gather_bounded(
-            settings.sandbox_parallel,
-            (
-                _execute_issue(known[name], attempts, ScopedStore(store, name), places)
-                for name, attempts in by_issue.items()
-            ),
-        )
-    return functools.reduce(LearningData.merge, found, data)
+@dataclass(frozen=True)
+class _Executing:
+    """Gathers the evidence that attempts lack, several issues at a time; it is saved in `out`."""
 
+    data: Path
+    out: Path
+    trees: Path
+    places: Mapping[str, int]
 
-async def _execute_issue(
-    issue: SolvedIssue, attempts: list[Attempt], store: Store, places: Workplaces
-) -> LearningData:
-    try:
-        async with places.open(to_instance(issue), store) as place:
-            checker = Checker(place.codebase, place.sandbox, place.store)
-            issue = await checker.find_oracle(issue)
-            checked: list[Attempt] = []
-            for attempt in attempts:
-                checked.append(await checker.execute(issue, attempt))
-                of = pluralize(len(attempts), "attempt")
-                print_progress(f"{issue.id}: {len(checked)} of {of} checked.")
-    except CannotMeasure as error:
-        print_progress(f"{issue.id}: cannot tell. {error}")
-        return LearningData((), tuple(attempts))
-    finally:
-        await places.evict_images()
-    return LearningData((issue,), tuple(checked))
+    async def execute_all(
+        self, issues: Sequence[SolvedIssue], settings: Settings
+    ) -> dict[str, CheckedIssue]:
+        async with open_runner(settings) as runner:
+            places = Workplaces(self.trees, settings, runner)
+            found = await gather_bounded(
+                settings.sandbox_parallel, (self._execute(one, places) for one in issues)
+            )
+        return {one.id: checked for one, checked in zip(issues, found, strict=True) if checked}
 
+    async def _execute(self, issue: SolvedIssue, places: Workplaces) -> CheckedIssue | None:
+        """What is saved of `issue`, or found now; None where nothing is to be executed."""
+        attempts = [
+            replace(one, replies=(), judged=())
+            for one in self._read(issue.id)
+            if one.script or one.resolved is None
+        ]
+        unknown = issue.base_commit and issue.tests and not issue.fail_to_pass
+        if not attempts and not unknown:
+            return None
+        texts = [text for one in attempts for text in (one.source, one.script, one.diff)]
+        store = open_results(self.out, issue.id)
+        key = f"checked-{digest(issue.model_dump_json(), *texts)[:24]}"
+        found = await store.load(key, CheckedIssue)
+        if found is None:
+            found = await self._execute_new(issue, attempts, places)
+            if found:
+                await store.save(key, found)
+        return found
 
-_FILES: Final[dict[TrainedKind, str]] = {"policy": POLICY, "prm": PROCESS, "orm": OUTCOME}
+    def _read(self, name: str) -> Iterable[Attempt]:
+        return read_group(self.data, self.places[name]) if name in self.places else ()
+
+    async def _execute_new(
+        self, issue: SolvedIssue, attempts: Sequence[Attempt], places: Workplaces
+    ) -> CheckedIssue | None:
+        """None: nothing can be executed here."""
+        store = ScopedStore(DirStore(self.out / "executions"), issue.id)
+        try:
+            async with places.open(to_instance(issue), store) as place:
+                checker = Checker(place.codebase, place.sandbox, place.store)
+                checked = CheckedIssue(oracle=await checker.find_oracle(issue))
+                issue = checked.complete(issue)
+                for attempt in attempts:
+                    checked.attempts[attempt.source] = await checker.execute(issue, attempt)
+                    of = pluralize(len(attempts), "attempt")
+                    print_progress(f"{issue.id}: {len(checked.attempts)} of {of} checked.")
+        except CannotMeasure as error:
+            print_progress(f"{issue.id}: cannot tell. {error}")
+            return None
+        finally:
+            await places.evict_images()
+        return checked
 
 
 def run_train(args: argparse.Namespace) -> None:
@@ -263,29 +375,50 @@ def run_train(args: argparse.Namespace) -> None:
         BadData: the data or the interpreter cannot be used.
         TrainerFailed, OSError: call again to continue.
     """
-    if args.epochs < 1 or args.max_tokens < 1 or not 0 <= args.learning_rate < 1:
-        raise BadData("--epochs and --max-tokens are at least 1, --learning-rate is below 1.")
+    numbers = (args.epochs, args.batch, args.rank, args.processes, args.max_tokens)
+    if any(number is not None and number < 1 for number in numbers):
+        names = "--epochs, --batch, --rank, --processes and --max-tokens"
+        raise BadData(f"{names} are at least 1.")
+    if not 0 <= args.learning_rate < 1:
+        raise BadData("--learning-rate is below 1.")
+    if args.full and (args.four_bit or args.kind != "policy"):
+        raise BadData("--full trains a policy, in 16 bits: reward models are adapters of a base.")
     if not (args.base / "config.json").is_file():
         raise BadData(f"{args.base} is not a model folder: it has no config.json.")
     python = find_interpreter(args.python)
-    read_filtered(args.data)
+    check_filtered(args.data)
     kind: TrainedKind = args.kind
-    rows: Path = args.data / _FILES[kind]
+    rows: Path = args.data / ROW_FILES[kind]
     config = TrainingConfig(
         kind=kind,
         rows=str(rows.resolve()),
-        digest=_digest(rows),
+        digest=digest_file(rows),
         base=str(args.base.resolve()),
         epochs=args.epochs,
         learning_rate=args.learning_rate,
-        max_tokens=args.max_tokens,
+        max_tokens=args.max_tokens or 0,
+        batch=args.batch,
+        rank=args.rank,
+        four_bit=args.four_bit,
+        full=args.full,
     )
-    found = train(python, config, args.out)
+    gpus = count_gpus(python)
+    if args.four_bit and not gpus:
+        raise BadData("--four-bit needs a GPU.")
+    found = train(python, config, args.out, args.processes or max(1, gpus))
     write_training_report(args.out, found)
     sys.stdout.write(
         f"Trained on {pluralize(found.rows, 'row')} in {pluralize(found.steps, 'step')}; "
         f"see {args.out}/report.md.\n"
     )
+    if found.validation:
+        sys.stdout.write(f"Validation loss: {found.validation[-1][1]:.3f}.\n")
+    whole = found.rows + found.too_long
+    if found.too_long > 0.05 * whole:
+        sys.stdout.write(
+            f"Warning: {found.too_long} of {pluralize(whole, 'row')} are longer than "
+            f"{found.max_tokens:,} tokens and were left out; the report says of which stages.\n"
+        )
 
 
 def run_judge(args: argparse.Namespace) -> None:
@@ -299,11 +432,11 @@ def run_judge(args: argparse.Namespace) -> None:
     if training.kind == "policy":
         raise BadData("A policy is judged by `capuchin evaluate --solve`, not by its scores.")
     config = TrainingConfig.model_validate_json((args.trained / CONFIG).read_bytes())
-    if config.digest != _digest(args.data / _FILES[training.kind]):
+    if config.digest != digest_file(args.data / ROW_FILES[training.kind]):
         raise BadData(
             f"{args.trained} was trained on other data, which may contain these test issues."
         )
-    data = read_filtered(args.data)
+    data = read_held_out(args.data)
     requests = list_score_requests(data, training.kind)
     if not requests:
         raise BadData(f"{args.data} holds no held-out candidate.")
@@ -317,11 +450,98 @@ def run_judge(args: argparse.Namespace) -> None:
     sys.stdout.write(text if args.json else printable(table))
 
 
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        raise BadData(f"{path} cannot be read.") from None
+Option = tuple[str, dict[str, Any]]
+
+
+def _path(name: str, metavar: str, words: str, **more: Any) -> Option:
+    return name, {"type": Path, "metavar": metavar, "help": words, **more}
+
+
+def _number(name: str, words: str, default: float | None = None, metavar: str = "N") -> Option:
+    kind = float if isinstance(default, float) else int
+    stated = f" (default: {default:g})" if default else ""
+    return name, {"type": kind, "metavar": metavar, "help": words + stated, "default": default}
+
+
+def _flag(name: str, words: str) -> Option:
+    return name, {"action": "store_true", "help": words}
+
+
+_DATA = _path("data", "DATA", "the folder of `learn collect`")
+_ROWS = _path("data", "DATA", "the folder of `learn filter`")
+_PYTHON = _path(
+    "--python", "PYTHON", "an interpreter with deploy/learn-cpu.lock (default: this one)"
+)
+_COLLECT: tuple[Option, ...] = (
+    _path("data", "DATA", "a new folder, or one of an earlier call"),
+    _path("--runs", "DIR", "attempts of Capuchin's runs, each named after a collected issue"),
+    ("--outcomes", {"metavar": "OWNER/NAME", "default": "", "help":
+     "with --runs: read the outcomes of their pull requests in this repository"}),
+    _path("--pulls", "FILE", "JSON lines: merged pull requests with issues"),
+    ("--github", {"action": "append", "default": [], "metavar": "OWNER/NAME", "help":
+     "closed issues of a repository on GitHub (CAPUCHIN_GITHUB_URL), with the clone of --trees; "
+     "may be given again"}),
+    _flag("--benchmarks", "with --github: take repositories of SWE-bench, which then measures "
+          "nothing"),
+    _path("--issues", "FILE", "JSON lines: closed issues; their edits are looked up in the clones "
+          "of --trees"),
+    _path("--trees", "DIR", "a folder of bare clones"),
+    _path("--instances", "FILE", "solved issues in the format of SWE-bench, SWE-Gym, SWE-rebench "
+          "or SWE-smith"),
+    _path("--predictions", "DIR", "with --instances: public systems' edits"),
+    _path("--labels", "FILE", "with --predictions: JSON that maps a system to what it resolves "
+          "(default: no labels; `learn filter --trees` finds them by the benchmark's tests)"),
+)  # fmt: skip
+_SAMPLE: tuple[Option, ...] = (
+    _DATA,
+    _path("--trees", "DIR", "a folder of bare clones", required=True),
+    _path("--out", "DIR", "where to keep the runs", required=True),
+    _path("--instances", "FILE", "add these issues, in a format that `learn collect` reads"),
+)
+_MAKE: tuple[Option, ...] = (
+    ("repository", {"metavar": "OWNER/NAME"}),
+    _path("--trees", "DIR", "a folder with its bare clone, which also keeps the commits with the "
+          "bugs", required=True),
+    _path("--out", "DIR", "where to write instances.jsonl", required=True),
+    _number("--count", "how many bugs, at most", 20),
+    _number("--budget", "what the issues' texts may cost", 5.0, "DOLLARS"),
+)  # fmt: skip
+_MERGE: tuple[Option, ...] = (
+    _path("out", "OUT", "the folder that receives all"),
+    _path("shards", "DIR", "a shard's --out", nargs="+"),
+)
+_FILTER: tuple[Option, ...] = (
+    _DATA,
+    _path("--out", "DIR", "where to write the rows", required=True),
+    _path("--trees", "DIR", "a folder of bare clones: run the attempts' scripts, and the "
+          "benchmark's tests, in the sandbox"),
+    _path("--easy", "FILE", "a JSON list of issues that a base model solves at once; the policy is "
+          "not trained on them"),
+    ("--until", {"metavar": "DATE", "default": "", "help": "training data ends before this date "
+     "(ISO 8601; default: the median date of the test issues)"}),
+)  # fmt: skip
+_TRAIN: tuple[Option, ...] = (
+    ("kind", {"choices": ("policy", "prm", "orm")}),
+    _ROWS,
+    _path("--base", "MODEL", "the base model's folder", required=True),
+    _path("--out", "DIR", "where to write the adapter", required=True),
+    _PYTHON,
+    _number("--epochs", "passes over the rows", 2),
+    _number("--learning-rate", "of AdamW (default: by kind)", 0.0, "RATE"),
+    _number("--max-tokens", "longer rows are left out (default: the base model's window)"),
+    _number("--batch", "rows at once on each GPU", 2),
+    _number("--rank", "of the LoRA adapter", 16),
+    _flag("--four-bit", "hold the base model in 4 bits (bitsandbytes)"),
+    _flag("--full", "train all weights of a policy, not an adapter"),
+    _number("--processes", "that share the work (default: one for each GPU that the interpreter "
+            "sees)"),
+)  # fmt: skip
+_JUDGE: tuple[Option, ...] = (
+    _ROWS,
+    _path("trained", "TRAINED", "the --out of `learn train`"),
+    _PYTHON,
+    _flag("--json", "print the report as JSON"),
+)
 
 
 def register(subparsers: Subparsers) -> None:
@@ -333,116 +553,36 @@ def register(subparsers: Subparsers) -> None:
         "docs/learning.md. Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-
-    parser = actions.add_parser("collect", help="add solved issues and attempts to DATA")
-    parser.add_argument(
-        "data", type=Path, metavar="DATA", help="a new folder, or one of an earlier call"
-    )
-    parser.add_argument(
-        "--runs", type=Path, metavar="DIR",
-        help="attempts of Capuchin's runs, each named after a collected issue",
-    )  # fmt: skip
-    parser.add_argument(
-        "--outcomes", metavar="OWNER/NAME", default="",
-        help="with --runs: read the outcomes of their pull requests in this repository",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pulls", type=Path, metavar="FILE", help="JSON lines: merged pull requests with issues"
-    )
-    parser.add_argument(
-        "--github", action="append", default=[], metavar="OWNER/NAME",
-        help="closed issues of a repository on GitHub (CAPUCHIN_GITHUB_URL), with the clone of "
-        "--trees; may be given again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--benchmarks", action="store_true",
-        help="with --github: take repositories of SWE-bench, which then measures nothing",
-    )  # fmt: skip
-    parser.add_argument(
-        "--issues", type=Path, metavar="FILE",
-        help="JSON lines: closed issues; their edits are looked up in the clones of --trees",
-    )  # fmt: skip
-    parser.add_argument("--trees", type=Path, metavar="DIR", help="a folder of bare clones")
-    parser.add_argument(
-        "--instances", type=Path, metavar="FILE", help="solved issues in SWE-bench's format"
-    )
-    parser.add_argument(
-        "--predictions", type=Path, metavar="DIR",
-        help="with --instances: public systems' edits",
-    )  # fmt: skip
-    parser.add_argument(
-        "--labels", type=Path, metavar="FILE",
-        help="with --predictions: JSON that maps a system to what it resolves (default: no labels; "
-        "`learn filter --trees` finds them by the benchmark's tests)",
-    )  # fmt: skip
-    parser.set_defaults(run=functools.partial(_run, run_collect))
-
-    parser = actions.add_parser(
-        "filter", help="keep what passes the four checks, split it, and write training rows"
-    )
-    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn collect`")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", required=True, help="where to write the rows"
-    )
-    parser.add_argument(
-        "--trees", type=Path, metavar="DIR",
-        help="a folder of bare clones: run the attempts' scripts, and the benchmark's tests, "
-        "in the sandbox",
-    )  # fmt: skip
-    parser.add_argument(
-        "--easy", type=Path, metavar="FILE",
-        help="a JSON list of issues that a base model solves at once; the policy is not trained "
-        "on them",
-    )  # fmt: skip
-    parser.add_argument(
-        "--until", metavar="DATE", default="",
-        help="training data ends before this date (ISO 8601; default: the median date of the test "
-        "issues)",
-    )  # fmt: skip
-    parser.set_defaults(run=functools.partial(_run, run_filter))
-
-    parser = actions.add_parser("train", help="train a LoRA adapter; run it again to continue")
-    parser.add_argument("kind", choices=("policy", "prm", "orm"))
-    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn filter`")
-    parser.add_argument(
-        "--base", type=Path, metavar="MODEL", required=True, help="the base model's folder"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", required=True, help="where to write the adapter"
-    )
-    _add_python(parser)
-    parser.add_argument("--epochs", type=int, metavar="N", default=2)
-    parser.add_argument("--learning-rate", type=float, metavar="RATE", default=0.0)
-    parser.add_argument(
-        "--max-tokens", type=int, metavar="N", default=16_384, help="longer rows are left out"
-    )
-    parser.set_defaults(run=functools.partial(_run, run_train))
-
-    parser = actions.add_parser(
-        "judge", help="compare a reward model with Capuchin's confidence on held-out issues"
-    )
-    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn filter`")
-    parser.add_argument("trained", type=Path, metavar="TRAINED", help="the --out of `learn train`")
-    _add_python(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=functools.partial(_run, run_judge))
+    for name, run, options, words in (
+        ("collect", run_collect, _COLLECT, "add solved issues and attempts to DATA"),
+        ("make", run_make, _MAKE, "make bugs on purpose in one repository, with their issues"),
+        ("sample", run_sample, _SAMPLE, "run the pipeline on the issues of DATA; again to go on"),
+        ("filter", run_filter, _FILTER, "write the training rows that pass the four checks"),
+        ("merge", run_merge, _MERGE, "join what shards of `sample` or `filter` have done"),
+        ("train", run_train, _TRAIN, "train a model; run it again to continue"),
+        ("judge", run_judge, _JUDGE, "compare a reward model with Capuchin's own confidence"),
+    ):
+        action = actions.add_parser(name, help=words)
+        for option, settings in options:
+            action.add_argument(option, **settings)
+        if run is run_sample:
+            add_run_options(action)
+        if run is run_filter:
+            add_shard_option(action)
+        action.set_defaults(run=functools.partial(_run, run))
 
 
-def _add_python(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--python", type=Path, metavar="PYTHON",
-        help="an interpreter with deploy/learn-cpu.lock (default: this one)",
-    )  # fmt: skip
+_FAILURES = (TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, OSError)
 
 
 def _run(action: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> int:
     """Run an action and print its errors as sentences."""
     try:
         action(args)
-    except BadData as problem:
+    except (BadData, SettingsError, WrongUsage) as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
-    except (TrainerFailed, OtherFormat, SandboxError, OSError) as error:
+    except _FAILURES as error:
         sys.stderr.write(f"capuchin: {error}\n")
         sys.stderr.write("Run it again with the same folder to continue.\n")
         return FAILED

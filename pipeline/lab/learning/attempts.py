@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,8 +70,9 @@ async def read_attempts(
     folder: Path,
     issues: Mapping[str, SolvedIssue],
     outcomes: Mapping[str, Outcome] | None = None,
-) -> tuple[Attempt, ...]:
-    """The attempts of the runs in `folder`, each run named after its issue in `issues`.
+) -> AsyncGenerator[Attempt]:
+    """The attempts of the runs in `folder`, one run at a time, each named after its issue in
+    `issues`.
 
     Runs have the forms of `pipeline.lab.bundles.read_runs`; those of other issues are left
     out. `outcomes`: by run id, what became of its pull request; it labels the proposed edit.
@@ -79,7 +80,7 @@ async def read_attempts(
     Raises:
         BadData: a run is broken, another version saved it, or no run has the name of an issue.
     """
-    found: list[Attempt] = []
+    found = False
     for entry in await asyncio.to_thread(list_entries, folder):
         name = entry.name.removesuffix(".tar.zst")
         if name not in issues:
@@ -89,15 +90,17 @@ async def read_attempts(
             continue
         try:
             attempts = await _read_run(issues[name], documents)
-            found += await _label_proposed(attempts, documents, outcomes or {})
+            attempts = await _label_proposed(attempts, documents, outcomes or {})
         except OtherFormat as error:
             raise BadData(f"{entry}: {error}") from None
+        for attempt in attempts:
+            found = True
+            yield attempt
     if not found:
         raise BadData(
             f"{folder} holds no run with an edit that is named after a collected issue: collect "
             "the issues first."
         )
-    return tuple(found)
 
 
 async def _read_run(solved: SolvedIssue, documents: Mapping[str, bytes]) -> list[Attempt]:

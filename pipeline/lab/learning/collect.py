@@ -12,14 +12,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.unified_diff import FileDiff, parse_diff, split_diff
+from pipeline.data.types import CommitSha
 from pipeline.lab.dataset import (
     BadData,
-    LocatedInstance,
+    Instance,
     TestNames,
     prediction_files,
     read_dataset,
@@ -33,18 +35,37 @@ from pipeline.languages.conventions import is_test
 from sandbox.frozen import Frozen
 
 
-class DatedInstance(LocatedInstance):
-    """A benchmark's instance; tests and date where the file has them."""
+class DatedInstance(Instance):
+    """An instance of SWE-bench, SWE-Gym, SWE-rebench or SWE-smith; tests, date and licence where
+    the file has them."""
 
+    base_commit: CommitSha | Literal[""] = ""
+    patch: str
     created_at: str = ""
-    licence: str = "unknown"
+    licence: str = Field(
+        default="unknown", validation_alias=AliasChoices("licence", "license", "license_name")
+    )
     test_patch: str = ""
-    fail_to_pass: TestNames = Field(default=(), alias="FAIL_TO_PASS")
-    pass_to_pass: TestNames = Field(default=(), alias="PASS_TO_PASS")
+    fail_to_pass: TestNames = Field(
+        default=(), validation_alias=AliasChoices("FAIL_TO_PASS", "fail_to_pass")
+    )
+    pass_to_pass: TestNames = Field(
+        default=(), validation_alias=AliasChoices("PASS_TO_PASS", "pass_to_pass")
+    )
+
+    @property
+    def reference(self) -> str:
+        """The edit that solves it. SWE-smith's patch is the one that makes the bug, and its commit
+        the branch of the instance's name."""
+        return self.patch if self.base_commit else reverse_diff(self.patch)
 
 
-def read_instance_issues(path: Path) -> LearningData:
-    """The instances of a file in SWE-bench's format, as solved issues. Raises BadData."""
+async def read_instance_issues(path: Path, trees: Path | None = None) -> LearningData:
+    """The instances of a file, as solved issues.
+
+    Raises:
+        BadData: the file, or a clone in `trees`, cannot be read.
+    """
     found: list[SolvedIssue] = []
     for row in read_rows(path, DatedInstance):
         title, _, body = row.problem_statement.strip().partition("\n")
@@ -54,9 +75,9 @@ def read_instance_issues(path: Path) -> LearningData:
                 repository=row.repo,
                 title=title.strip(),
                 body=body.strip(),
-                base_commit=row.base_commit,
+                base_commit=row.base_commit or await _find_branch(trees, row),
                 closed=row.created_at,
-                reference=row.patch,
+                reference=row.reference,
                 tests=row.test_patch,
                 fail_to_pass=row.fail_to_pass,
                 pass_to_pass=row.pass_to_pass,
@@ -64,16 +85,50 @@ def read_instance_issues(path: Path) -> LearningData:
                 source="instances",
             )
         )
-    return LearningData(tuple(found), ())
+    return LearningData(tuple(found))
 
 
-def read_public_attempts(instances: Path, predictions: Path, labels: Path | None) -> LearningData:
+async def _find_branch(trees: Path | None, row: DatedInstance) -> str:
+    """The commit of the branch of the instance's name; empty without it."""
+    clone = find_clone(trees, row.repo) if trees else None
+    if clone is None:
+        return ""
+    try:
+        found = await git(
+            clone, "rev-parse", "--verify", f"refs/heads/{row.instance_id}^{{commit}}"
+        )
+    except GitFailed:
+        return ""
+    return found.decode().strip()
+
+
+def reverse_diff(diff: str) -> str:
+    """The diff that undoes `diff`, which only changes lines of files."""
+    parts: list[str] = []
+    for file in parse_diff(diff):
+        parts.append(
+            f"diff --git a/{file.path} b/{file.path}\n--- a/{file.path}\n+++ b/{file.path}"
+        )
+        shift = 0
+        for hunk in file.hunks:
+            lines = [({"+": "-", "-": "+"}.get(mark, mark), text) for mark, text in hunk.lines]
+            before, after = (sum(mark != gone for mark, _ in lines) for gone in "+-")
+            start = hunk.start + shift
+            parts.append(f"@@ -{start},{before} +{hunk.start},{after} @@")
+            parts += [f"{mark}{text}" for mark, text in lines]
+            shift += before - after
+    return "\n".join(parts) + "\n"
+
+
+async def read_public_attempts(
+    instances: Path, predictions: Path, labels: Path | None
+) -> LearningData:
     """The instances with the edits of every member, each labelled where `labels` is given.
 
     Raises:
         BadData: a file is missing, broken or contradicts another.
     """
-    found = read_instance_issues(instances)
+    found = await read_instance_issues(instances)
     if labels:
         data = read_dataset(instances, predictions, labels)
         attempts = tuple(
@@ -89,7 +144,7 @@ def read_public_attempts(instances: Path, predictions: Path, labels: Path | None
             for name, diff in read_predictions(file).items()
             if name in known
         )
-    return found.merge(LearningData((), attempts))
+    return LearningData(found.issues, attempts)
 
 
 SHORTEST_ISSUE, MOST_LINKS, MOST_FILES = 20, 3, 5
@@ -180,7 +235,7 @@ def read_pulls(path: Path) -> tuple[LearningData, CollectReport]:
     report, issues = CollectReport(), list[SolvedIssue]()
     for row in read_lines(path, PullRow):
         report.add(_to_solved_issue(row, "pulls"), issues)
-    return LearningData(tuple(issues), ()), report
+    return LearningData(tuple(issues)), report
 
 
 async def read_history(
@@ -213,7 +268,7 @@ async def read_history(
                 report.add(_to_solved_issue(pull, "history"), issues)
         except GitFailed as error:
             raise BadData(f"{clone} cannot be read: {error.words}") from None
-    return LearningData(tuple(issues), ()), report
+    return LearningData(tuple(issues)), report
 
 
 _Commit = tuple[str, str, str]

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO
+
+from pydantic import BaseModel, Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options
 from pipeline.generation.scripts import NOT_FIXED
-from pipeline.lab.dataset import BadData, read_lines
+from pipeline.lab.dataset import BadData, LocatedInstance, read_lines
 from pipeline.lab.grading import GradedInstance, Grader
 from pipeline.lab.learning.records import (
     ISSUES,
+    MANIFEST,
     Attempt,
-    LearningData,
     ReplyRow,
     SolvedIssue,
     Stage,
     check_manifest,
-    write_lines,
+    encode_row,
+    replace_file,
     write_manifest,
-    write_rows,
 )
 from pipeline.lab.learning.training_rows import (
-    OutcomeRow,
+    KeptApart,
     PolicyRow,
     ProcessRow,
     Split,
-    find_leaks,
     hits_places,
     list_changed_files,
     outcome_rows,
@@ -169,35 +175,30 @@ class Checker:
     sandbox: Sandbox
     store: Store
 
-    async def find_oracle(self, issue: SolvedIssue) -> SolvedIssue:
-        """`issue` with the developers' own tests as its oracle: which of them their edit mends, and
-        which pass without it too. They are run where nobody has said so.
-
-        Raises as `Sandbox.run`.
+    async def find_oracle(self, issue: SolvedIssue) -> Oracle | None:
+        """Which of the developers' own tests their edit mends, and which pass without it too; None
+        where somebody has said so, or there are none. Raises as `Sandbox.run`.
         """
         if issue.fail_to_pass or not issue.tests:
-            return issue
+            return None
 
         async def find() -> Oracle:
             mended, kept = await self._build_grader(issue).find_tests()
             return Oracle(fail_to_pass=mended, pass_to_pass=kept)
 
         key = f"oracle/{digest(issue.model_dump_json())[:24]}"
-        found = await load_or_run(self.store, key, Oracle, find)
-        return replace(issue, fail_to_pass=found.fail_to_pass, pass_to_pass=found.pass_to_pass)
+        return await load_or_run(self.store, key, Oracle, find)
 
-    async def execute(self, issue: SolvedIssue, attempt: Attempt) -> Attempt:
-        """`attempt` with the results of its script on the unedited code, on the developers' edit
-        and on its own, and of the benchmark's tests where there are any.
+    async def execute(self, issue: SolvedIssue, attempt: Attempt) -> ExecutedChecks:
+        """The results of the attempt's script on the unedited code, on the developers' edit and on
+        its own, and of the benchmark's tests where there are any.
 
         Raises as `Sandbox.run`.
         """
         key = f"checks/{digest(issue.model_dump_json(), attempt.script, attempt.diff)[:24]}"
-        found = await load_or_run(
+        return await load_or_run(
             self.store, key, ExecutedChecks, lambda: self._execute(issue, attempt)
         )
-        known = {name: value for name, value in found.model_dump().items() if value is not None}
-        return replace(attempt, **known)
 
     async def _execute(self, issue: SolvedIssue, attempt: Attempt) -> ExecutedChecks:
         found = ExecutedChecks()
@@ -229,10 +230,27 @@ class Checker:
         return Grader(instance, self.codebase, self.sandbox, self.store)
 
 
-def write_instances(path: Path, issues: Iterable[SolvedIssue]) -> None:
-    """Write the issues with decisive tests as instances of a benchmark. Raises OSError."""
-    decided = (to_instance(issue) for issue in issues if issue.fail_to_pass)
-    write_lines(path, (one.model_dump(mode="json", by_alias=True) for one in decided))
+class CheckedIssue(Frozen):
+    """What the executions showed of the attempts at one issue, in the form in which it is saved."""
+
+    oracle: Oracle | None = None
+    attempts: dict[str, ExecutedChecks] = Field(default_factory=dict[str, ExecutedChecks])
+    """By the attempt's source."""
+
+    def complete(self, issue: SolvedIssue) -> SolvedIssue:
+        """`issue` with the tests that decide, where they were found."""
+        return replace(issue, **self.oracle.model_dump()) if self.oracle else issue
+
+    def complete_attempt(self, attempt: Attempt) -> Attempt:
+        """`attempt` with what its executions showed."""
+        found = self.attempts.get(attempt.source, ExecutedChecks()).model_dump()
+        known = {name: value for name, value in found.items() if value is not None}
+        return replace(attempt, **known)
+
+
+def to_located(issue: SolvedIssue) -> LocatedInstance:
+    """The issue as an instance without its tests."""
+    return LocatedInstance.model_validate(to_instance(issue).model_dump())
 
 
 def to_instance(issue: SolvedIssue) -> GradedInstance:
@@ -252,7 +270,11 @@ def to_instance(issue: SolvedIssue) -> GradedInstance:
 
 
 POLICY, PROCESS, OUTCOME = "policy.jsonl", "prm.jsonl", "orm.jsonl"
-CANDIDATES, REPORT = "candidates.jsonl", "report.json"
+CANDIDATES, REPORT, SOLVED = "candidates.jsonl", "report.json", "solved.json"
+ROW_FILES: Mapping[str, str] = MappingProxyType(
+    {"policy": POLICY, "prm": PROCESS, "orm": OUTCOME, "candidates": CANDIDATES}
+)
+SIDES: tuple[Split, ...] = ("train", "test")
 _DATA = "filtered"
 
 
@@ -285,6 +307,7 @@ class FilterReport(Frozen):
     """Issues left out of both sides by the split or as near duplicates, by reason."""
     until: str
     """Training ends before this time."""
+    one_repository: bool
     repositories: Mapping[str, int]
     rows: Mapping[str, Mapping[str, int]]
     """By kind of row: how many for training and for the test."""
@@ -293,110 +316,170 @@ class FilterReport(Frozen):
 
 
 @dataclass
-class FilteredData:
-    """The rows of both sides; their `split` says which."""
+class HeldOut:
+    """The issues kept apart, and the labelled edits for them."""
 
     issues: list[SolvedIssue] = field(default_factory=list[SolvedIssue])
-    policy: list[PolicyRow] = field(default_factory=list[PolicyRow])
-    process: list[ProcessRow] = field(default_factory=list[ProcessRow])
-    outcome: list[OutcomeRow] = field(default_factory=list[OutcomeRow])
     candidates: list[CandidateRow] = field(default_factory=list[CandidateRow])
 
 
 def filter_data(
-    data: LearningData, *, easy: frozenset[str] = frozenset(), until: str = ""
-) -> tuple[FilteredData, FilterReport]:
-    """Check every attempt, split the issues, and render the rows of both sides.
+    issues: Mapping[str, SolvedIssue],
+    read: Callable[[], Iterable[Attempt]],
+    out: Path,
+    *,
+    easy: frozenset[str] = frozenset(),
+    until: str = "",
+) -> FilterReport:
+    """Check every attempt, split the issues, and write the rows of both sides and the report.
 
-    `easy` names issues that a base model solves in a single attempt: they do not train the policy.
+    `read` reads the attempts anew each time, those at one issue one after another; they are held in
+    memory for one issue at a time. `easy` names issues that a base model solves in a single
+    attempt: they do not train the policy.
+
+    Raises:
+        BadData: training and test share something, and the rows cannot be read.
+        OSError: a file cannot be written.
     """
-    known = {one.id: one for one in data.issues}
-    attempts = [attempt for attempt in data.attempts if attempt.issue in known]
-    split = split_issues(data.issues, until)
-    diffs = [(a.issue, a.diff) for a in attempts] + [(i.id, i.reference) for i in data.issues]
-    leaks = find_leaks(data.issues, diffs, split.sides)
-    for name in leaks.issues | leaks.patches:
-        del split.sides[name]
-        split.left_out["near duplicate of a test issue or edit"] += 1
-    found, counts = FilteredData(), _Counts()
-    by_issue: dict[str, list[tuple[Attempt, Checks]]] = defaultdict(list)
-    for attempt in attempts:
-        checks = check_attempt(known[attempt.issue], attempt)
-        counts.add(checks)
-        by_issue[attempt.issue].append((attempt, checks))
-    for name, side in split.sides.items():
-        found.issues.append(known[name])
-        _add_issue(found, counts, known[name], side, by_issue[name], name in easy)
+    split = split_issues(issues.values(), until)
+    apart = _keep_apart(issues, read(), split.sides)
+    counts, solved = _Counts(), list[str]()
+    out.mkdir(parents=True, exist_ok=True)
+    with RowFiles.open(out) as files:
+        for name, attempts in _list_groups(issues, read):
+            checked = [(a, check_attempt(issues[name], a)) for a in attempts]
+            for _, checks in checked:
+                counts.add(checks)
+            if any(checks.right for _, checks in checked):
+                solved.append(name)
+            side = split.sides.get(name)
+            if side == "train" and (
+                apart.resembles(issues[name]) or any(apart.resembles_edit(a.diff) for a in attempts)
+            ):
+                split.left_out["near duplicate of a test issue or edit"] += 1
+            elif side:
+                _write_issue(files, counts, issues[name], side, checked, name in easy)
     report = FilterReport(
-        issues=len(data.issues),
-        attempts=len(attempts),
+        issues=len(issues),
+        attempts=counts.attempts,
         checks={name: dict(count) for name, count in counts.checks.items()},
         accepted=counts.accepted,
         prefixes=counts.prefixes,
-        easy=len(easy & known.keys()),
+        easy=len(easy & issues.keys()),
         left_out=dict(split.left_out),
         until=split.until,
-        repositories=dict(
-            Counter(
-                split.sides[i]
-                for i in {repository_key(o.repository): o.id for o in found.issues}.values()
-            )
-        ),
-        rows={
-            "policy": _count_sides(found.policy),
-            "prm": _count_sides(found.process),
-            "orm": _count_sides(found.outcome),
-            "candidates": _count_sides(found.candidates),
-        },
-        leaks=count_leaks(found),
+        one_repository=split.one_repository,
+        repositories=dict(Counter(counts.repositories.values())),
+        rows={name: {side: files.counts[name, side] for side in SIDES} for name in ROW_FILES},
+        leaks=count_leaks(out),
     )
-    return found, report
+    (out / SOLVED).write_text(json.dumps(solved) + "\n", encoding="utf-8")
+    (out / REPORT).write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    if report.leaks:
+        raise BadData(
+            f"Training and test share {pluralize(report.leaks, 'thing')}: {out} cannot be used."
+        )
+    write_manifest(out, _DATA, (ISSUES, REPORT, *ROW_FILES.values()))
+    return report
 
 
-def _add_issue(
-    found: FilteredData,
+def _keep_apart(
+    issues: Mapping[str, SolvedIssue], attempts: Iterable[Attempt], sides: Mapping[str, Split]
+) -> KeptApart:
+    apart = KeptApart()
+    for name, side in sides.items():
+        if side == "test":
+            apart.add(issues[name])
+    for attempt in attempts:
+        if sides.get(attempt.issue) == "test":
+            apart.add_edit(attempt.diff)
+    return apart
+
+
+def _list_groups(
+    issues: Mapping[str, SolvedIssue], read: Callable[[], Iterable[Attempt]]
+) -> Iterator[tuple[str, list[Attempt]]]:
+    """Every issue with the attempts at it."""
+    left = dict.fromkeys(issues)
+    for name, group in groupby(read(), key=lambda attempt: attempt.issue):
+        if name in left:
+            del left[name]
+            yield name, list(group)
+    yield from ((name, []) for name in left)
+
+
+@dataclass(frozen=True)
+class RowFiles:
+    """The files of rows while they are written."""
+
+    files: Mapping[str, BinaryIO]
+    counts: Counter[tuple[str, Split]] = field(default_factory=Counter[tuple[str, Split]])
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path) -> Generator[RowFiles]:
+        """New files in `folder`, which take the places of older ones at the end of the block."""
+        (folder / MANIFEST).unlink(missing_ok=True)
+        with ExitStack() as stack:
+            names = {"issues": ISSUES, **ROW_FILES}
+            yield cls(
+                {
+                    kind: stack.enter_context(replace_file(folder / name))
+                    for kind, name in names.items()
+                }
+            )
+
+    def add(self, kind: str, side: Split, rows: Iterable[Frozen]) -> None:
+        for row in rows:
+            self.files[kind].write(encode_row(row.model_dump(mode="json")))
+            self.counts[kind, side] += 1
+
+
+def _write_issue(
+    files: RowFiles,
     counts: _Counts,
     issue: SolvedIssue,
     side: Split,
     attempts: Sequence[tuple[Attempt, Checks]],
     is_easy: bool,
 ) -> None:
-    seen: set[str] = set()
+    policy = dict[PolicyRow, None]()  # all samples share rankings and search
+    process = list[ProcessRow]()
+    candidates = dict[str, CandidateRow]()
     questions: set[str] = set()
     for attempt, checks in attempts:
         replies = () if is_easy else select_replies(attempt, checks)
         counts.prefixes += bool(replies) and not checks.accepted
-        for reply in replies:
-            row = policy_row(issue.id, side, reply)
-            if row not in found.policy[-200:]:  # all samples share rankings and search
-                found.policy.append(row)
+        policy |= dict.fromkeys(policy_row(issue.id, side, reply) for reply in replies)
         for answer in attempt.judged:
             if answer.question not in questions:
                 questions.add(answer.question)
-                found.process.append(render_judged_row(issue.id, side, attempt.source, answer))
-        if not attempt.diff or attempt.diff in seen:
+                process.append(render_judged_row(issue.id, side, attempt.source, answer))
+        if not attempt.diff or attempt.diff in candidates:
             continue
-        seen.add(attempt.diff)
-        found.process += process_rows(
-            issue, side, attempt.source, attempt.diff, files=_all_files(issue, attempt),
+        files_found = _all_files(issue, attempt)
+        process += process_rows(
+            issue, side, attempt.source, attempt.diff, files=files_found, places=checks.places
+        )
+        candidates[attempt.diff] = CandidateRow(
+            issue=issue.id,
+            repository=issue.repository,
+            split=side,
+            source=attempt.source,
+            diff=attempt.diff,
+            right=checks.right,
+            files=files_found,
             places=checks.places,
-        )  # fmt: skip
-        found.candidates.append(
-            CandidateRow(
-                issue=issue.id,
-                repository=issue.repository,
-                split=side,
-                source=attempt.source,
-                diff=attempt.diff,
-                right=checks.right,
-                files=_all_files(issue, attempt),
-                places=checks.places,
-            )
         )
     right = [a.diff for a, c in attempts if c.right and a.diff]
     wrong = [a.diff for a, c in attempts if c.right is False and a.diff]
+    counts.repositories[repository_key(issue.repository)] = side
+    files.add("issues", side, [issue])
+    files.add("policy", side, policy)
+    files.add("prm", side, process)
     # Pairs of one issue, so that an issue with many edits does not outweigh the others.
-    found.outcome += outcome_rows(issue, side, right, wrong)[:8]
+    files.add("orm", side, outcome_rows(issue, side, right, wrong)[:8])
+    files.add("candidates", side, candidates.values())
 
 
 def _all_files(issue: SolvedIssue, attempt: Attempt) -> bool:
@@ -409,66 +492,76 @@ class _Counts:
     checks: dict[str, Counter[str]] = field(
         default_factory=lambda: defaultdict[str, Counter[str]](Counter)
     )
+    attempts: int = 0
     accepted: int = 0
     prefixes: int = 0
+    repositories: dict[str, Split] = field(default_factory=dict[str, Split])
 
     def add(self, checks: Checks) -> None:
+        self.attempts += 1
         self.accepted += checks.accepted
         for name, value in checks.model_dump().items():
             self.checks[name]["no evidence" if value is None else "yes" if value else "no"] += 1
 
 
-Row = PolicyRow | ProcessRow | OutcomeRow | CandidateRow
+class _Side(BaseModel):
+    issue: str
+    split: Split
 
 
-def _count_sides(rows: Sequence[Row]) -> dict[str, int]:
-    found = Counter(row.split for row in rows)
-    return {"train": found["train"], "test": found["test"]}
-
-
-def count_leaks(data: FilteredData) -> int:
-    """How many repositories, issues and near-duplicate edits are on both sides of these rows."""
-    rows: list[Row] = [*data.policy, *data.process, *data.outcome, *data.candidates]
+def count_leaks(folder: Path) -> int:
+    """How many repositories, issues and near-duplicate edits are on both sides of the rows in
+    `folder`. A single repository is on both, and kept apart by time."""
     sides: dict[str, Split] = {}
     crossing: set[str] = set()
-    for row in rows:
-        if sides.setdefault(row.issue, row.split) != row.split:
-            crossing.add(row.issue)
-    diffs = [(c.issue, c.diff) for c in data.candidates]
-    diffs += [(i.id, i.reference) for i in data.issues]
-    return len(crossing) + find_leaks(data.issues, diffs, sides).count
+    for name in ROW_FILES.values():
+        for row in read_lines(folder / name, _Side):
+            if sides.setdefault(row.issue, row.split) != row.split:
+                crossing.add(row.issue)
+    issues = [one for one in read_lines(folder / ISSUES, SolvedIssue) if one.id in sides]
+    apart = KeptApart()
+    for one in issues:
+        if sides[one.id] == "test":
+            apart.add(one)
+    for row in read_lines(folder / CANDIDATES, CandidateRow):
+        if row.split == "test":
+            apart.add_edit(row.diff)
+    train = [one for one in issues if sides[one.id] == "train"]
+    repositories = {repository_key(one.repository) for one in train}
+    leaking = {one.id for one in train if apart.resembles(one)} | {
+        row.issue
+        for row in read_lines(folder / CANDIDATES, CandidateRow)
+        if row.split == "train" and apart.resembles_edit(row.diff)
+    }
+    single = len(repositories | apart.repositories) == 1
+    shared = set[str]() if single else repositories & apart.repositories
+    return len(crossing | leaking) + len(shared)
 
 
-def write_filtered(folder: Path, data: FilteredData, report: FilterReport) -> None:
-    """Write the rows, the issues and `report.json` into `folder`. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / ISSUES, data.issues)
-    write_rows(folder / POLICY, data.policy)
-    write_rows(folder / PROCESS, data.process)
-    write_rows(folder / OUTCOME, data.outcome)
-    write_rows(folder / CANDIDATES, data.candidates)
-    text = report.model_dump_json(indent=1) + "\n"
-    (folder / REPORT).write_text(text, encoding="utf-8")
-    write_manifest(folder, _DATA, (ISSUES, POLICY, PROCESS, OUTCOME, CANDIDATES, REPORT))
-
-
-def read_filtered(folder: Path) -> FilteredData:
-    """The filtered data in `folder`, checked for leaks again.
+def read_held_out(folder: Path) -> HeldOut:
+    """What was kept apart of the filtered data in `folder`, which are checked for leaks again.
 
     Raises:
-        BadData: it is damaged, has another format, or training and test share something.
+        BadData: they are damaged, have another format, or training and test share something.
     """
+    check_filtered(folder)
+    candidates = [r for r in read_lines(folder / CANDIDATES, CandidateRow) if r.split == "test"]
+    names = {row.issue for row in candidates}
+    issues = [one for one in read_lines(folder / ISSUES, SolvedIssue) if one.id in names]
+    return HeldOut(issues, candidates)
+
+
+def check_filtered(folder: Path) -> None:
+    """Raises BadData as `read_held_out`."""
     check_manifest(folder, _DATA)
-    found = FilteredData(
-        issues=list(read_lines(folder / ISSUES, SolvedIssue)),
-        policy=list(read_lines(folder / POLICY, PolicyRow)),
-        process=list(read_lines(folder / PROCESS, ProcessRow)),
-        outcome=list(read_lines(folder / OUTCOME, OutcomeRow)),
-        candidates=list(read_lines(folder / CANDIDATES, CandidateRow)),
-    )
-    if leaks := count_leaks(found):
+    if leaks := count_leaks(folder):
         raise BadData(f"{folder} must not be used: training and test share {leaks} things.")
-    return found
+
+
+_ONE_REPOSITORY = (
+    "- one repository, split by time alone: a gain on its newer issues says that the models learnt "
+    "this repository, and nothing about others"
+)
 
 
 def render_filter_report(report: FilterReport) -> str:
@@ -495,6 +588,7 @@ def render_filter_report(report: FilterReport) -> str:
             for why, count in report.left_out.items()
         ),
         f"- training ends before {report.until or 'no date: no test issue has one'}",
+        *([_ONE_REPOSITORY] if report.one_repository else []),
         f"- leakage: {report.leaks}",
         "",
     ]

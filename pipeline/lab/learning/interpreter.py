@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.lab.dataset import BadData
-from pipeline.lab.render import Axis, line_chart
+from pipeline.lab.render import Axis, line_chart, table
 from sandbox.frozen import Frozen
 
 TrainedKind = Literal["policy", "prm", "orm"]
 CONFIG, TRAINING = "config.json", "training.json"
-_ROOT = Path(__file__).parents[2]
-_RUN = (
-    "import sys; from pathlib import Path; sys.path.append(sys.argv[1]); "
-    "from pipeline.lab.learning.trainer.{module} import main; "
-    "sys.exit(main(*map(Path, sys.argv[2:])))"
-)
-"""Appended to the path, our packages do not shadow the interpreter's own."""
+_ROOT = Path(__file__).parents[3]
+_FSDP = Path(__file__).parent / "trainer/fsdp.yaml"
+_ENTRY = Path(__file__).parent / "trainer/entry.py"
 
 
 class TrainerFailed(Exception):
@@ -40,24 +36,40 @@ class TrainingConfig(Frozen):
     learning_rate: float
     """0: the default of the kind."""
     max_tokens: int
+    """0: the base model's window."""
+    batch: int = 2
+    """Rows that each process takes at once."""
+    rank: int = 16
+    """Of the LoRA adapter."""
+    four_bit: bool = False
+    full: bool = False
+    """Whether all weights are trained, without an adapter."""
 
 
 class Training(Frozen):
     kind: TrainedKind
     base: str
     rows: int
-    too_long: int
-    """Rows left out because they are longer than `max_tokens`."""
+    max_tokens: int
+    stages: dict[str, tuple[int, int]]
+    """By stage: rows trained on, and rows left out because they are longer than `max_tokens`."""
     steps: int
     resumed_from: int
     """The step of the checkpoint with which it went on; 0: from the start."""
     seconds: float
     """Of the last process."""
     device: str
+    processes: int
     learning_rate: float
     losses: tuple[tuple[int, float], ...]
     """Step and loss."""
+    validation: tuple[tuple[int, float], ...]
+    """Step and loss on the rows kept apart, which choose nothing; empty without any."""
     libraries: dict[str, str]
+
+    @property
+    def too_long(self) -> int:
+        return sum(left for _, left in self.stages.values())
 
 
 def find_interpreter(python: Path | None) -> str:
@@ -83,10 +95,18 @@ def find_interpreter(python: Path | None) -> str:
     return found
 
 
-def train(python: str, config: TrainingConfig, out: Path) -> Training:
+def count_gpus(python: str) -> int:
+    """The GPUs that the interpreter sees."""
+    ask = "import torch; print(torch.cuda.device_count())"
+    told = subprocess.run([python, "-c", ask], check=False, capture_output=True, text=True)
+    return int(told.stdout or 0) if not told.returncode else 0
+
+
+def train(python: str, config: TrainingConfig, out: Path, processes: int) -> Training:
     """Train into `out`, or go on with what is there; return at once if it is finished.
 
-    The trainer prints its progress on standard error.
+    Several processes are started by `accelerate launch`; on GPUs they share the model's weights
+    (FSDP). The trainer prints its progress on standard error.
 
     Raises:
         BadData: `out` holds another training.
@@ -102,7 +122,7 @@ def train(python: str, config: TrainingConfig, out: Path) -> Training:
         )
     saved.write_text(text, encoding="utf-8")
     if not (out / TRAINING).exists():
-        run_module(python, "train", [out])
+        run_trainer(python, "train", [out], processes)
     return read_training(out)
 
 
@@ -122,15 +142,19 @@ def score_rows(python: str, rows: Sequence[dict[str, object]], out: Path) -> dic
     """
     requests, scores = out / "score-requests.jsonl", out / "scores.jsonl"
     requests.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    run_module(python, "score", [requests, scores, out])
+    run_trainer(python, "score", [requests, scores, out])
     lines = scores.read_text(encoding="utf-8").splitlines()
     found = {row["key"]: float(row["score"]) for row in map(json.loads, lines)}
     return {str(row["key"]): found[str(row["key"])] for row in rows}
 
 
-def run_module(python: str, module: str, paths: Sequence[Path]) -> None:
+def run_trainer(python: str, module: str, paths: Sequence[Path], processes: int = 1) -> None:
     """Run a module of the trainer and wait. Raises TrainerFailed."""
-    command = [python, "-c", _RUN.format(module=module), str(_ROOT), *map(str, paths)]
+    launcher: list[str] = []
+    if processes > 1:
+        shared = ["--config_file", str(_FSDP)] if count_gpus(python) > 1 else ["--multi_gpu"]
+        launcher = ["-m", "accelerate.commands.launch", *shared, f"--num_processes={processes}"]
+    command = [python, *launcher, str(_ENTRY), str(_ROOT), module, *map(str, paths)]
     ended = subprocess.run(command, check=False)
     if ended.returncode:
         raise TrainerFailed(f"The trainer ended with status {ended.returncode}.")
@@ -152,23 +176,43 @@ def render_curve(training: Training) -> str:
     every = max(1, len(training.losses) // 60)
     points = [(float(step), loss) for step, loss in training.losses[::every]]
     last, highest = max(training.steps, 1), max([loss for _, loss in points], default=0) or 1.0
+    lines = {"loss": points}
+    if training.validation:
+        lines["validation"] = [(float(step), loss) for step, loss in training.validation]
+        highest = max(highest, *(loss for _, loss in training.validation))
     return line_chart(
         f"Training of the {training.kind}",
         Axis("step", 0, last, tuple(round(last * n / _TICKS) for n in range(_TICKS + 1))),
         Axis("loss", 0, highest, tuple(round(highest * n / _TICKS, 2) for n in range(_TICKS + 1))),
-        {"loss": points},
+        lines,
     )
 
 
 def _render_markdown(training: Training) -> str:
     first, last = (training.losses[0][1], training.losses[-1][1]) if training.losses else (0, 0)
     resumed = f" It went on from step {training.resumed_from}." if training.resumed_from else ""
+    shared = f" in {training.processes} processes" if training.processes > 1 else ""
     versions = ", ".join(f"{name} {number}" for name, number in training.libraries.items())
-    return (
-        f"# Training of the {training.kind}\n\n"
+    lines = [
+        f"# Training of the {training.kind}\n",
         f"{training.rows} rows, {training.steps} steps at a learning rate of "
-        f"{training.learning_rate:g}, on {training.device}; the last process took "
-        f"{training.seconds:.0f} s.{resumed} {training.too_long} rows were too long and left "
-        f"out.\n\nLoss: {first:.3f} at first, {last:.3f} at last. Versions: {versions}.\n\n"
-        f"![The loss by step]({CURVE})\n"
-    )
+        f"{training.learning_rate:g}, on {training.device}{shared}; the last call took "
+        f"{training.seconds:.0f} s.{resumed}\n",
+        f"Loss: {first:.3f} at first, {last:.3f} at last. Versions: {versions}.\n",
+        f"![The loss by step]({CURVE})\n",
+        f"Rows longer than {training.max_tokens:,} tokens are left out, because a cut row would "
+        "lose its answer.\n",
+        *table(
+            ("stage", "rows", "left out"),
+            [(stage, kept, left) for stage, (kept, left) in training.stages.items()],
+        ),
+        *(
+            table(
+                ("step", "validation loss"),
+                [(str(step), f"{loss:.3f}") for step, loss in training.validation],
+            )
+            if training.validation
+            else ["No row was kept apart: there is no validation loss.\n"]
+        ),
+    ]
+    return "\n".join(lines)

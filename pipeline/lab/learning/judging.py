@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from pipeline.lab.learning.filtering import CandidateRow, FilteredData
+from pipeline.lab.learning.filtering import CandidateRow, HeldOut
 from pipeline.lab.learning.training_rows import outcome_prompt, process_rows
 from pipeline.lab.render import table
 from pipeline.lab.scoring import bootstrap, percent
@@ -59,11 +59,11 @@ class JudgedIssue:
     model: tuple[float, ...]
 
 
-def list_score_requests(data: FilteredData, kind: Literal["prm", "orm"]) -> list[dict[str, object]]:
+def list_score_requests(data: HeldOut, kind: Literal["prm", "orm"]) -> list[dict[str, object]]:
     """What the trainer's interpreter is to score: the requests of the served reward models."""
     known = {one.id: one for one in data.issues}
     found: list[dict[str, object]] = []
-    for row in _list_candidates(data):
+    for row in data.candidates:
         if kind == "orm" and row.right is None:
             continue
         if kind == "orm":
@@ -86,21 +86,17 @@ def score_key(level: Level, row: CandidateRow) -> str:
     return digest(level, row.issue, row.diff)
 
 
-def judge(data: FilteredData, scores: Mapping[str, float], levels: Sequence[Level]) -> list[Gain]:
+def judge(data: HeldOut, scores: Mapping[str, float], levels: Sequence[Level]) -> list[Gain]:
     """The gain at each level, on the issues of the test that have labelled candidates."""
     return [_measure(level, _list_judged_issues(data, scores, level)) for level in levels]
 
 
-def _list_candidates(data: FilteredData) -> list[CandidateRow]:
-    return [row for row in data.candidates if row.split == "test"]
-
-
 def _list_judged_issues(
-    data: FilteredData, scores: Mapping[str, float], level: Level
+    data: HeldOut, scores: Mapping[str, float], level: Level
 ) -> list[JudgedIssue]:
     known = {one.id: one for one in data.issues}
     rows: dict[str, list[CandidateRow]] = defaultdict(list)
-    for row in _list_candidates(data):
+    for row in data.candidates:
         if _label(row, level) is not None and score_key(level, row) in scores:
             rows[row.issue].append(row)
     found: list[JudgedIssue] = []

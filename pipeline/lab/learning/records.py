@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from tempfile import TemporaryFile
+from typing import BinaryIO, Literal
+
+from pydantic import BaseModel
 
 from pipeline.data.types import Issue
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.models.base import Message
 from sandbox.frozen import Frozen
 
-FORMAT = 3
+FORMAT = 4
 """Raise it when a model of this module changes."""
 MANIFEST = "manifest.json"
 ISSUES, ATTEMPTS = "issues.jsonl", "attempts.jsonl"
@@ -108,42 +114,120 @@ class Attempt(Frozen):
 
 @dataclass(frozen=True)
 class LearningData:
+    """Issues and attempts of one source."""
+
     issues: tuple[SolvedIssue, ...]
-    attempts: tuple[Attempt, ...]
-
-    def merge(self, other: LearningData) -> LearningData:
-        """Both together; of one issue, or one source's attempt at it, the newer counts."""
-        issues = {one.id: one for one in (*self.issues, *other.issues)}
-        attempts = {(a.issue, a.source): a for a in (*self.attempts, *other.attempts)}
-        return LearningData(tuple(issues.values()), tuple(attempts.values()))
+    attempts: tuple[Attempt, ...] = ()
 
 
-def read_data(folder: Path) -> LearningData:
-    """The collected data in `folder`; none if it does not exist yet.
+class DataWriter:
+    """Adds to collected data; of one issue, or one source's attempt at it, the newer counts."""
+
+    def __init__(self, issues: dict[str, SolvedIssue], spool: BinaryIO) -> None:
+        self.issues = issues
+        self.places: dict[str, dict[str, int]] = defaultdict(dict)
+        """By issue and source: where its new attempt is in `spool`."""
+        self._spool = spool
+
+    def add(self, data: LearningData) -> None:
+        self.issues |= {one.id: one for one in data.issues}
+        for attempt in data.attempts:
+            self.places[attempt.issue][attempt.source] = self._spool.tell()
+            self._spool.write(encode_row(attempt.model_dump(mode="json")))
+
+
+@contextmanager
+def open_data(folder: Path) -> Generator[DataWriter]:
+    """Add to the collected data in `folder`, which is written when the block ends without error.
+
+    Attempts at one issue stand together. Only one attempt at a time is in memory.
 
     Raises:
-        BadData: it is damaged, or another version of Capuchin wrote it.
+        BadData: the data there are damaged, or of another format.
+        OSError: they cannot be written.
+    """
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder) as spool:
+        try:
+            writer = DataWriter(read_issues(folder), spool)
+            yield writer
+        except BaseException:
+            if is_new:
+                folder.rmdir()
+            raise
+        write_rows(folder / ISSUES, writer.issues.values())
+        with replace_file(folder / ATTEMPTS) as file:
+            file.writelines(_merge_attempts(folder, dict(writer.places), spool))
+    write_manifest(folder, "collected", (ISSUES, ATTEMPTS))
+
+
+def _merge_attempts(
+    folder: Path, places: dict[str, dict[str, int]], spool: BinaryIO
+) -> Iterator[bytes]:
+    old = folder / ATTEMPTS
+    lines = _read_heads(old) if old.exists() else ()
+    for issue, group in groupby(lines, key=lambda one: one[1].issue):
+        new = places.pop(issue, {})
+        yield from (line for _, head, line in group if head.source not in new)
+        yield from _read_at(spool, new.values())
+    for new in places.values():
+        yield from _read_at(spool, new.values())
+
+
+def _read_at(spool: BinaryIO, places: Iterable[int]) -> Iterator[bytes]:
+    for place in places:
+        spool.seek(place)
+        yield spool.readline()
+
+
+class _Head(BaseModel):
+    issue: str
+    source: str
+
+
+def _read_heads(path: Path) -> Iterator[tuple[int, _Head, bytes]]:
+    """Each line of a file of attempts, after its place and what it is."""
+    with path.open("rb") as file:
+        place = 0
+        for line in file:
+            yield place, _Head.model_validate_json(line), line
+            place += len(line)
+
+
+def read_issues(folder: Path) -> dict[str, SolvedIssue]:
+    """The collected issues in `folder` by their names; none if there are none yet.
+
+    Raises:
+        BadData: they are damaged, or of another format.
     """
     if not (folder / MANIFEST).exists():
-        return LearningData((), ())
+        return {}
     check_manifest(folder, "collected")
-    return LearningData(
-        tuple(read_lines(folder / ISSUES, SolvedIssue)),
-        tuple(read_lines(folder / ATTEMPTS, Attempt)),
-    )
+    return {one.id: one for one in read_lines(folder / ISSUES, SolvedIssue)}
 
 
-def write_data(folder: Path, data: LearningData) -> None:
-    """Write the collected data into `folder`. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / ISSUES, data.issues)
-    write_rows(folder / ATTEMPTS, data.attempts)
-    write_manifest(folder, "collected", (ISSUES, ATTEMPTS))
+def index_attempts(folder: Path) -> dict[str, int]:
+    """By issue, where its attempts begin in the file of attempts."""
+    heads = _read_heads(folder / ATTEMPTS)
+    return {issue: next(group)[0] for issue, group in groupby(heads, key=lambda one: one[1].issue)}
+
+
+def read_group(folder: Path, place: int) -> Iterator[Attempt]:
+    """The attempts at the issue whose first one is at `place`."""
+    issue = None
+    with (folder / ATTEMPTS).open("rb") as file:
+        file.seek(place)
+        for line in file:
+            attempt = Attempt.model_validate_json(line)
+            if attempt.issue != (issue := issue or attempt.issue):
+                return
+            yield attempt
 
 
 def write_manifest(folder: Path, kind: str, names: Sequence[str]) -> None:
     """Write `manifest.json`: format, kind, our version, and the SHA-256 of each file."""
-    files = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in sorted(names)}
+    files = {name: digest_file(folder / name) for name in sorted(names)}
     text = {"format": FORMAT, "kind": kind, "capuchin": version("capuchin-bot"), "files": files}
     (folder / MANIFEST).write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
 
@@ -154,8 +238,7 @@ def check_manifest(folder: Path, kind: str) -> None:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         names = dict(found["files"])
         whole = all(
-            Path(name).name == name
-            and hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+            Path(name).name == name and digest_file(folder / name) == digest
             for name, digest in names.items()
         )
         format_number, actual = found["format"], found["kind"]
@@ -172,14 +255,27 @@ def check_manifest(folder: Path, kind: str) -> None:
         raise BadData(f"{folder} is damaged: a file differs from its digest in {MANIFEST}.")
 
 
-def write_rows(path: Path, rows: Iterable[Frozen]) -> None:
-    """Write rows as JSON lines atomically. Raises OSError."""
-    write_lines(path, (row.model_dump(mode="json") for row in rows))
+def digest_file(path: Path) -> str:
+    """The SHA-256 of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    """As `write_rows`, of plain JSON."""
+def write_rows(path: Path, rows: Iterable[BaseModel]) -> None:
+    """Write rows as JSON lines atomically, by their fields' aliases. Raises OSError."""
+    with replace_file(path) as file:
+        file.writelines(encode_row(row.model_dump(mode="json", by_alias=True)) for row in rows)
+
+
+def encode_row(row: Mapping[str, object]) -> bytes:
+    """A row as a line of JSON."""
+    return json.dumps(row, ensure_ascii=True).encode() + b"\n"
+
+
+@contextmanager
+def replace_file(path: Path) -> Generator[BinaryIO]:
+    """A new file that takes the place of `path` when the block ends without error."""
     scratch = path.with_name(f".{path.name}.tmp")
-    with scratch.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
+    with scratch.open("wb") as file:
+        yield file
     scratch.replace(path)

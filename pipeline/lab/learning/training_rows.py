@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +24,8 @@ from sandbox.frozen import Frozen
 
 NEAR = 3
 """Lines around a change that belong to its place, as in a diff's context."""
+LONGEST_PLACE = 100
+"""Lines of a place that a search may name: more is a file, not a place."""
 SHINGLE = 5
 """Words in a row that are compared."""
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -78,19 +82,27 @@ def hits_places(diff: str, reference: str) -> bool:
 
 
 def names_files(paths: Iterable[str], reference: str) -> bool:
-    """Whether `paths` hold every file that `reference` changes; new ones cannot be named."""
+    """Whether `paths` hold every file that `reference` changes, new ones left out, and at most as
+    many others: who names everything has found nothing."""
     changed = {file.old for file in parse_diff(reference) if file.old}
-    return bool(changed) and changed <= set(paths)
+    named = set(paths)
+    return bool(changed) and changed <= named and len(named) <= 2 * len(changed)
 
 
 def names_places(places: Iterable[Place], reference: str) -> bool:
-    """Whether one of `places` is at every place that `reference` changes, new files left out."""
+    """Whether one of `places` is at every place that `reference` changes, new files left out, and
+    at least half of them are at one. A place longer than `LONGEST_PLACE` is at none."""
     ours = [
         ChangedLines(path=one.path, first=one.first, last=one.last, heading="", code="")
         for one in places
     ]
     theirs = [one for file in parse_diff(reference) if file.old for one in _places_of(file)]
-    return _hit_all(ours, theirs)
+    near = [
+        one
+        for one in ours
+        if one.last - one.first < LONGEST_PLACE and any(_same_place(one, other) for other in theirs)
+    ]
+    return 2 * len(near) >= len(ours) and _hit_all(near, theirs)
 
 
 def _hit_all(ours: Sequence[ChangedLines], theirs: Sequence[ChangedLines]) -> bool:
@@ -291,6 +303,8 @@ class SplitIssues:
     left_out: Counter[str] = field(default_factory=Counter[str])
     until: str = ""
     """Training ends before this time, and the test begins with it."""
+    one_repository: bool = False
+    """Whether all issues are of one repository, so that time alone keeps the sides apart."""
 
 
 def repository_key(repository: str) -> str:
@@ -298,25 +312,30 @@ def repository_key(repository: str) -> str:
     return repository.rpartition("/")[2].lower()
 
 
-def split_issues(issues: Sequence[SolvedIssue], until: str = "") -> SplitIssues:
+def split_issues(issues: Collection[SolvedIssue], until: str = "") -> SplitIssues:
     """Split issues by repository and time.
 
     A fifth of the repositories, chosen by their names' digests, is kept apart. Issues of the others
     closed from `until` on, and issues of those closed before, are left out. The default is the
     median date of the repositories kept apart; undated issues count for training only.
+
+    A single repository is split by time alone; the default keeps its newest fifth apart.
     """
-    apart = _choose_test_repositories({repository_key(one.repository) for one in issues})
+    keys = {repository_key(one.repository) for one in issues}
+    found = SplitIssues(one_repository=len(keys) == 1)
+    apart = keys if found.one_repository else _choose_test_repositories(keys)
     dates = sorted(
         one.closed for one in issues if one.closed and repository_key(one.repository) in apart
     )
-    found = SplitIssues(until=until or (dates[len(dates) // 2] if dates else ""))
+    middle = 4 * len(dates) // 5 if found.one_repository else len(dates) // 2
+    found.until = until or (dates[middle] if dates else "")
     for one in issues:
-        if repository_key(one.repository) in apart:
-            if one.closed and one.closed >= found.until:
-                found.sides[one.id] = "test"
-            else:
-                found.left_out["test repository, before the date"] += 1
-        elif one.closed and found.until and one.closed >= found.until:
+        late = bool(one.closed and found.until and one.closed >= found.until)
+        if repository_key(one.repository) in apart and late:
+            found.sides[one.id] = "test"
+        elif repository_key(one.repository) in apart and not found.one_repository:
+            found.left_out["test repository, before the date"] += 1
+        elif late:
             found.left_out["training repository, from the date on"] += 1
         else:
             found.sides[one.id] = "train"
@@ -330,73 +349,73 @@ def _choose_test_repositories(keys: Iterable[str]) -> frozenset[str]:
     return frozenset(ordered[: max(1, round(0.2 * len(ordered)))])
 
 
-@dataclass(frozen=True)
-class Leaks:
-    """What training and test share; the issues are those of the training side."""
+class NearDuplicates:
+    """Texts of the test, to find those of training that are nearly one of them.
 
-    repositories: frozenset[str]
-    issues: frozenset[str]
-    patches: frozenset[str]
-
-    @property
-    def count(self) -> int:
-        return len(self.repositories) + len(self.issues) + len(self.patches)
-
-
-def find_leaks(
-    issues: Iterable[SolvedIssue],
-    diffs: Iterable[tuple[str, str]],
-    sides: Mapping[str, Split],
-) -> Leaks:
-    """What is on both sides: repositories and their forks, issues, and near-duplicate edits.
-
-    `diffs` holds pairs of an issue and an edit for it, the developers' own among them.
+    Two sets as similar as `DUPLICATE` share one of the first few of their elements in any one order
+    (prefix filtering: Bayardo, Ma and Srikant 2007), so only those are looked up.
     """
-    placed = [one for one in issues if one.id in sides]
-    keys: dict[str, set[str]] = {"train": set(), "test": set()}
-    for one in placed:
-        keys[sides[one.id]].add(repository_key(one.repository))
-    shared = keys["train"] & keys["test"]
-    texts = [(one.id, shingle_text(f"{one.title}\n{one.body}")) for one in placed]
-    edits = {(i, shingle_diff(diff)) for i, diff in diffs if i in sides and diff.strip()}
-    return Leaks(
-        repositories=frozenset(shared),
-        issues=_find_duplicates(texts, sides),
-        patches=_find_duplicates(edits, sides),
-    )
+
+    def __init__(self) -> None:
+        self._equal: set[int] = set()
+        self._texts: list[array[int]] = []
+        self._index: dict[int, list[int]] = defaultdict(list)
+
+    def add(self, words: frozenset[int]) -> None:
+        """Add a text, by its shingles."""
+        if not words or hash(words) in self._equal:
+            return
+        self._equal.add(hash(words))
+        for word in _find_prefix(words):
+            self._index[word].append(len(self._texts))
+        self._texts.append(array("q", words))
+
+    def has(self, words: frozenset[int]) -> bool:
+        """Whether some text is nearly this one."""
+        if hash(words) in self._equal:
+            return bool(words)
+        # Shorter texts are duplicates only if they are equal: `return None` is in many edits.
+        if len(words) < 4:
+            return False
+        numbers = {
+            number
+            for word in _find_prefix(words)
+            if len(known := self._index.get(word, ())) <= _COMMON
+            for number in known
+        }
+        return any(
+            DUPLICATE * len(words) <= len(text) <= len(words) / DUPLICATE
+            and similarity(words, frozenset(text)) >= DUPLICATE
+            for text in map(self._texts.__getitem__, numbers)
+        )
 
 
-def _find_duplicates(
-    texts: Iterable[tuple[str, frozenset[int]]], sides: Mapping[str, Split]
-) -> frozenset[str]:
-    """The training issues with a text that is nearly one of the test's."""
-    tests = list({words for name, words in texts if sides[name] == "test" and words})
-    index: dict[int, list[int]] = defaultdict(list)
-    for number, words in enumerate(tests):
-        for word in words:
-            index[word].append(number)
-    equal = set(tests)
-    found: set[str] = set()
-    for name, words in texts:
-        if sides[name] != "train" or name in found or not words:
-            continue
-        if words in equal or _is_near(words, tests, index):
-            found.add(name)
-    return frozenset(found)
+def _find_prefix(words: frozenset[int]) -> list[int]:
+    return sorted(words)[: len(words) - math.ceil(DUPLICATE * len(words)) + 1]
 
 
-def _is_near(
-    words: frozenset[int], tests: Sequence[frozenset[int]], index: Mapping[int, list[int]]
-) -> bool:
-    # Shorter texts are duplicates only if they are equal: `return None` is in many edits.
-    if len(words) < 4:
-        return False
-    shared: Counter[int] = Counter()
-    for word in words:
-        numbers = index.get(word, ())
-        if len(numbers) <= _COMMON:
-            shared.update(numbers)
-    return any(
-        count * 2 >= len(words) * DUPLICATE and similarity(words, tests[number]) >= DUPLICATE
-        for number, count in shared.most_common(50)
-    )
+class KeptApart:
+    """What the test holds: repositories and their forks, issues, and edits for them."""
+
+    def __init__(self) -> None:
+        self.repositories: set[str] = set()
+        self._issues, self._edits = NearDuplicates(), NearDuplicates()
+
+    def add(self, issue: SolvedIssue) -> None:
+        self.repositories.add(repository_key(issue.repository))
+        self._issues.add(_shingle_issue(issue))
+        self.add_edit(issue.reference)
+
+    def add_edit(self, diff: str) -> None:
+        self._edits.add(shingle_diff(diff))
+
+    def resembles(self, issue: SolvedIssue) -> bool:
+        """Whether the issue of training, or the developers' edit, is nearly one of the test's."""
+        return self._issues.has(_shingle_issue(issue)) or self.resembles_edit(issue.reference)
+
+    def resembles_edit(self, diff: str) -> bool:
+        return self._edits.has(shingle_diff(diff))
+
+
+def _shingle_issue(issue: SolvedIssue) -> frozenset[int]:
+    return shingle_text(f"{issue.title}\n{issue.body}")

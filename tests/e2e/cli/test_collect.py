@@ -11,7 +11,7 @@ import pytest
 from bot.cli import main
 from capuchin_demo.hub import pull_actions
 from pipeline.codebase.unified_diff import parse_diff
-from pipeline.lab.learning.records import read_data
+from pipeline.lab.learning.records import read_issues
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.repositories import add_commit, make_repository
@@ -53,7 +53,7 @@ async def test_what_a_merged_pull_request_says_it_closes_is_collected(
     for _ in range(2):
         assert await collect(tmp_path, "--github", "acme/shop") == 0
     assert "1 left out: no commit" in capsys.readouterr().out
-    (solved,) = read_data(tmp_path / "data").issues
+    (solved,) = read_issues(tmp_path / "data").values()
     assert solved.id == f"acme__shop-{issue.number}"
     assert (solved.title, solved.body) == (shop.TITLE, shop.BODY)
     assert [file.path for file in parse_diff(solved.reference)] == ["shop/till.py"]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+import sys
+from collections.abc import AsyncGenerator, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.cli import main
-from pipeline.lab.learning.filtering import read_filtered
+from pipeline.lab.shards import Shard
 from tests.benchmarks.fitting.fit_ratios import main as fit_ratios
 from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of
+from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
 from tests.support.recorded.recording import RecordedAnswer
 from tests.support.recorded.server import RecordedServer
@@ -27,6 +29,15 @@ WRONG = diff_of(TILL, TILL.replace("a - b", "abs(a - b)"), "shop/till.py")
 TOTAL = "from shop.till import total\n\n    assert total(1, 2) == 3\n"
 TEST_PATCH = diff_of(TESTS, f"{TESTS}\n\ndef test_total():\n    {TOTAL}", "tests/test_till.py")
 NAMES = "tests/test_till.py::{}"
+
+
+PROGRAM = (sys.executable, "-m", "bot")
+
+
+def name_shards(of: int) -> list[str]:
+    """A name in each shard, in their order."""
+    names = [f"acme__shop-{number}" for number in range(1, 100)]
+    return [next(n for n in names if Shard(k, of).holds(n)) for k in range(1, of + 1)]
 
 
 class Benchmark:
@@ -51,9 +62,32 @@ class Benchmark:
         lost = {**row, "instance_id": "acme__lost-1", "repo": "acme/lost"}
         self.instances.write_text("".join(json.dumps(one) + "\n" for one in (row, lost)))
 
+    def repeat(self, names: list[str], keep: Collection[str] = ()) -> None:
+        """Instances of these names, otherwise like the first, with the fields `keep` or all."""
+        row = json.loads(self.instances.read_text().splitlines()[0])
+        kept = {field: value for field, value in row.items() if not keep or field in keep}
+        rows = [kept | {"instance_id": name} for name in names]
+        self.instances.write_text("".join(json.dumps(one) + "\n" for one in rows))
+
+    def words(self, more: Sequence[str]) -> list[str]:
+        return ["evaluate", str(self.instances), "--trees", str(self.folder / "trees"), *more]
+
     async def evaluate(self, *more: str) -> int:
-        words = ["evaluate", str(self.instances), "--trees", str(self.folder / "trees"), *more]
-        return await asyncio.to_thread(main, words)
+        return await asyncio.to_thread(main, self.words(more))
+
+    async def end(self, more: Sequence[str]) -> int:
+        """The exit code, also of what the parser refuses."""
+        process = await asyncio.create_subprocess_exec(*PROGRAM, *self.words(more))
+        return await process.wait()
+
+    async def kill(self, more: Sequence[str], begun: Path) -> None:
+        """Begin, and kill it once its run at `begun` has saved something."""
+        process = await asyncio.create_subprocess_exec(*PROGRAM, *self.words(more))
+        while not list(begun.glob("*.json")):
+            assert process.returncode is None, "it ended before it was killed"
+            await asyncio.sleep(0.02)
+        process.kill()
+        await process.wait()
 
 
 @pytest.fixture
@@ -114,12 +148,12 @@ async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learnin
     words = ["learn", "filter", str(data), "--out", str(rows)]
     executed = [*words, "--trees", str(benchmark.folder / "trees")]
     assert await asyncio.to_thread(main, executed) == 0
-    candidates = read_filtered(rows).candidates
+    candidates = read_all_rows(rows).candidates
     assert {(row.issue, row.source): row.right for row in candidates} == {
         ("acme__shop-1", "right"): True,
         ("acme__shop-1", "wrong"): False,
     }
-    (pair,) = read_filtered(rows).outcome
+    (pair,) = read_all_rows(rows).outcome
     assert (pair.chosen[0].content, pair.rejected[0].content) == (GOLD, WRONG)
     said = capsys.readouterr()
     assert "leakage: 0" in said.out
@@ -228,3 +262,85 @@ async def test_one_graded_run_compares_the_methods_that_are_named(
     scores = document(capsys)["selection"]["methods"]
     assert {"exec, as it was chosen", "voting, as it was chosen"} <= set(scores)
     assert len(benchmark.llm.requests) == asked, "the edits are the same"
+
+
+async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = name_shards(3)
+    benchmark.llm.recording = shop.answers(shop.RIGHT_AT_ONCE)
+    benchmark.repeat(names)
+    quick = ["--set", "strategy=codemonkeys", "--set", "samples=1"]  # it has no gate
+    whole = ["--solve", str(benchmark.folder / "whole"), "--json", *quick]
+    assert await benchmark.evaluate(*whole) == 0
+    wanted = document(capsys)
+    assert sorted(wanted["resolved"]) == sorted(names)
+
+    def solve(number: int) -> list[str]:
+        out = str(benchmark.folder / f"part{number}")
+        return ["--solve", out, *quick, "--shard", f"{number}/3"]
+
+    await benchmark.kill(solve(2), benchmark.folder / f"part2/runs/{names[1]}/run")
+    for number in (1, 3):
+        assert await benchmark.evaluate(*solve(number)) == 0
+    parts = [str(benchmark.folder / f"part{number}") for number in (1, 2, 3)]
+    assert await benchmark.evaluate("--solve", str(benchmark.out), "--merge", parts[0]) == 0
+    merge = ["--solve", str(benchmark.out), "--json", "--merge", *parts]
+    capsys.readouterr()
+    assert not (Path(parts[1]) / "results").exists(), "the killed shard has finished nothing"
+    assert await benchmark.evaluate(*solve(2)) == 0
+    assert not (Path(parts[1]) / "report.md").exists(), "a shard's report is its own"
+    assert (Path(parts[1]) / "shards/2-of-3/report.md").exists()
+    capsys.readouterr()
+    for _ in range(2):
+        assert await benchmark.evaluate(*merge) == 0
+        found = document(capsys)
+        for key in ("instances", "resolved", "unresolved", "unfinished", "score", "selection"):
+            assert found[key] == wanted[key]
+    labels = [folder / "runs/labels.json" for folder in (benchmark.out, benchmark.folder / "whole")]
+    assert json.loads(labels[0].read_text()) == json.loads(labels[1].read_text())
+    for wrong in (["--shard", "4/3"], ["--merge", "--shard", "1/3"]):
+        with_error = await benchmark.end(["--solve", str(benchmark.out), *wrong])
+        assert with_error == 2
+
+
+async def test_sampled_trajectories_become_rows_and_shards_share_the_work(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = name_shards(2)
+    benchmark.llm.recording = shop.answers(shop.RIGHT_AT_ONCE)
+    benchmark.repeat(names, keep=("problem_statement", "base_commit", "patch", "repo"))
+    data, runs = benchmark.folder / "data", benchmark.folder / "sampled"
+    trees = ["--trees", str(benchmark.folder / "trees")]
+    sample = ["learn", "sample", str(data), "--out", str(runs), *trees]
+    sample += ["--set", "strategy=codemonkeys", "--set", "samples=1"]
+    given = ["--instances", str(benchmark.instances)]
+    assert await asyncio.to_thread(main, sample) == 2
+    assert "no issue" in capsys.readouterr().err
+    for number in (1, 2):
+        part = [*sample, *given, "--shard", f"{number}/2"]
+        assert await asyncio.to_thread(main, part) == 0
+    asked = len(benchmark.llm.requests)
+    assert not data.exists(), "shards only read it"
+    for _ in range(2):
+        assert await asyncio.to_thread(main, [*sample, *given]) == 0
+        said = capsys.readouterr().out
+        assert "2 issues done, 0 not finished" in said
+        assert "2 attempts" in said, "none is counted twice"
+    assert len(benchmark.llm.requests) == asked, "the shards have done it all"
+
+    rows = benchmark.folder / "rows"
+    words = ["learn", "filter", str(data), *trees, "--out"]
+    assert main(["learn", "filter", str(data), "--out", str(rows), "--shard", "1/2"]) == 2
+    for number in (1, 2):
+        part = [*words, str(benchmark.folder / f"rows{number}"), "--shard", f"{number}/2"]
+        assert await asyncio.to_thread(main, part) == 0
+    parts = [str(benchmark.folder / f"rows{number}") for number in (1, 2)]
+    assert main(["learn", "merge", str(rows), *parts]) == 0
+    assert main(["learn", "merge", str(rows), *parts]) == 0
+    assert "0 results added" in capsys.readouterr().out
+    assert await asyncio.to_thread(main, [*words, str(rows)]) == 0
+    found = read_all_rows(rows)
+    assert {row.issue for row in found.candidates if row.right} == set(names)
+    assert {row.stage for row in found.policy} == {"files", "reproduction", "edit"}
+    assert not (rows / "executions").exists(), "the shards have executed it all"

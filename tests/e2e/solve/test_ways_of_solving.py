@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -243,16 +242,16 @@ async def test_collect_labels_the_proposed_edit_by_what_people_decided(
         assert bundle is not None
         name = f"{repo.owner}__{repo.name}-{run.issue}"
         (tmp_path / f"{name}.tar.zst").write_bytes(bundle)
-        found = await asyncio.to_thread(load_run_outcomes, repo.full_name, bot.settings)
+        found = await load_run_outcomes(repo.full_name, bot.settings)
         assert found == {run.id: "merged"}
         solved = SolvedIssue(
             id=name, repository=repo.full_name, title="", body="", reference="", source="pulls"
         )
-        attempts = await read_attempts(tmp_path, {name: solved}, found)
+        attempts = [one async for one in read_attempts(tmp_path, {name: solved}, found)]
         told = [(one.outcome, one.resolved) for one in attempts]
         assert told.count(("merged", True)) >= 1
         assert {(None, None), ("merged", True)} >= set(told)
-        closed = await read_attempts(tmp_path, {name: solved}, {run.id: "closed"})
+        closed = [one async for one in read_attempts(tmp_path, {name: solved}, {run.id: "closed"})]
         assert ("closed", False) in [(one.outcome, one.resolved) for one in closed]
 
 

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from pipeline.lab.learning.filtering import CandidateRow, FilteredData, FilterReport, write_filtered
+from pipeline.lab.dataset import read_lines
+from pipeline.lab.learning.filtering import (
+    ROW_FILES,
+    CandidateRow,
+    FilterReport,
+    RowFiles,
+    filter_data,
+)
 from pipeline.lab.learning.interpreter import TrainedKind
-from pipeline.lab.learning.records import ReplyRow, SolvedIssue
-from pipeline.lab.learning.training_rows import Split, outcome_rows, policy_row, process_rows
+from pipeline.lab.learning.records import ISSUES, Attempt, ReplyRow, SolvedIssue, write_manifest
+from pipeline.lab.learning.training_rows import (
+    OutcomeRow,
+    PolicyRow,
+    ProcessRow,
+    Split,
+    outcome_rows,
+    policy_row,
+    process_rows,
+)
 from pipeline.models.base import Message
 from tests.support.data.diffs import diff_of
 
@@ -18,10 +36,37 @@ APART = 4
 """Issues that are kept apart."""
 EPOCHS = MappingProxyType({"policy": 80, "prm": 60, "orm": 20})
 _RATES = MappingProxyType({"policy": "0.01", "prm": "0.005", "orm": "0.005"})
-_REPORT = FilterReport(
-    issues=0, attempts=0, checks={}, accepted=0, prefixes=0, easy=0, left_out={}, until="",
-    repositories={}, rows={}, leaks=0,
-)  # fmt: skip
+
+
+@dataclass
+class Rows:
+    """All rows of a folder of filtered data."""
+
+    issues: list[SolvedIssue] = field(default_factory=list[SolvedIssue])
+    policy: list[PolicyRow] = field(default_factory=list[PolicyRow])
+    process: list[ProcessRow] = field(default_factory=list[ProcessRow])
+    outcome: list[OutcomeRow] = field(default_factory=list[OutcomeRow])
+    candidates: list[CandidateRow] = field(default_factory=list[CandidateRow])
+
+
+def read_all_rows(folder: Path) -> Rows:
+    return Rows(
+        list(read_lines(folder / ISSUES, SolvedIssue)),
+        list(read_lines(folder / ROW_FILES["policy"], PolicyRow)),
+        list(read_lines(folder / ROW_FILES["prm"], ProcessRow)),
+        list(read_lines(folder / ROW_FILES["orm"], OutcomeRow)),
+        list(read_lines(folder / ROW_FILES["candidates"], CandidateRow)),
+    )
+
+
+def filtered(
+    folder: Path, issues: Sequence[SolvedIssue], attempts: Sequence[Attempt], **options: Any
+) -> tuple[Rows, FilterReport]:
+    """The rows that `filter_data` writes into `folder`, and its report."""
+    report = filter_data({one.id: one for one in issues}, lambda: attempts, folder, **options)
+    return read_all_rows(folder), report
+
+
 _THINGS = ["total", "colour", "speed", "label", "crash", "import", "locale", "header"]
 
 
@@ -41,9 +86,9 @@ def edits(issue: SolvedIssue) -> tuple[str, str]:
     return right, wrong
 
 
-def write_learning_rows(folder: Path) -> FilteredData:
+def write_learning_rows(folder: Path) -> Rows:
     """Write eight rows of each kind for training, and four issues kept apart."""
-    found = FilteredData()
+    found = Rows()
     sides: list[tuple[Split, int]] = [("train", ROWS), ("test", APART)]
     for split, count in sides:
         for number in range(count):
@@ -67,7 +112,14 @@ def write_learning_rows(folder: Path) -> FilteredData:
                         diff=diff, right=diff == right, files=True, places=diff == right,
                     )
                 )  # fmt: skip
-    write_filtered(folder, found, _REPORT)
+    folder.mkdir(parents=True, exist_ok=True)
+    with RowFiles.open(folder) as files:
+        files.add("issues", "train", found.issues)
+        for name, rows in zip(
+            ROW_FILES, (found.policy, found.process, found.outcome, found.candidates), strict=True
+        ):
+            files.add(name, "train", rows)
+    write_manifest(folder, "filtered", (ISSUES, *ROW_FILES.values()))
     return found
 
 

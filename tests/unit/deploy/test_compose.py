@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from bot.server.app import create_app
 from bot.server.connections import serve_app
 from bot.settings import Settings, find_unknown_variables
-from pipeline.lab.learning.trainer.train import RANK
+from pipeline.lab.learning.interpreter import TrainingConfig
 from pipeline.models.spec import look_up, parse_spec
 from sandbox.docker.container import Runtime, common_limits
 from sandbox.program import Limits
@@ -86,14 +86,20 @@ def test_vllm_caches_prefixes_and_prefills_in_chunks(flags: list[str]) -> None:
     assert wanted <= set(flags)
 
 
+def by_default(flag: str) -> str:
+    """A flag where none of the variables that compose reads is set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", flag)
+
+
 def test_trained_models_are_served_alike_in_compose_and_in_kubernetes() -> None:
     """Three adapters of the trainer's rank, under the names that the settings ask for."""
     folder = ROOT / "deploy/kubernetes/models"
     manifests = list(yaml.safe_load_all((folder / "vllm.yaml").read_text()))
     (container,) = manifests[-1]["spec"]["template"]["spec"]["containers"]
     flags: list[str] = container["args"]
-    assert flags == SERVICES["vllm-learned"]["command"]
-    assert {"--enable-lora", f"--max-lora-rank={RANK}"} <= set(flags)
+    assert flags == list(map(by_default, SERVICES["vllm-learned"]["command"]))
+    rank = TrainingConfig.model_fields["rank"].default
+    assert {"--enable-lora", f"--max-lora-rank={rank}"} <= set(flags)
     start = flags.index("--lora-modules") + 1
     served = {"base", *(name.partition("=")[0] for name in flags[start : start + 3])}
     lines = (folder / "settings.env").read_text().split()
@@ -104,6 +110,6 @@ def test_trained_models_are_served_alike_in_compose_and_in_kubernetes() -> None:
 
 
 def test_vllm_takes_prompts_as_long_as_files_are_cut_to(flags: list[str]) -> None:
-    given = dict(flag.split("=", 1) for flag in flags if "=" in flag)
+    given = dict(by_default(flag).split("=", 1) for flag in flags if "=" in flag)
     scout = look_up(parse_spec("openai:any@http://vllm:8000/v1"))
     assert int(given["--max-model-len"]) >= scout.profile.window

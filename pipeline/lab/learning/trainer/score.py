@@ -26,10 +26,14 @@ def main(requests: Path, scores: Path, trained: Path) -> int:
 
     report = json.loads((trained / "training.json").read_text(encoding="utf-8"))
     tokenizer = AutoTokenizer.from_pretrained(trained / "adapter")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.float32 if device == "cpu" else torch.bfloat16
-    base = AutoModelForCausalLM.from_pretrained(report["base"], dtype=dtype)
-    model = PeftModel.from_pretrained(base, trained / "adapter").to(device).eval()
+    gpu = torch.cuda.is_available()
+    base = AutoModelForCausalLM.from_pretrained(
+        report["base"],
+        dtype=torch.bfloat16 if gpu else torch.float32,
+        device_map="auto" if gpu else "cpu",  # over all GPUs
+    )
+    model = PeftModel.from_pretrained(base, trained / "adapter").eval()
+    device = base.device
     done = {json.loads(line)["key"] for line in _read_lines(scores)}
     rows = [row for line in _read_lines(requests) if (row := json.loads(line))["key"] not in done]
     with scores.open("a", encoding="utf-8") as file, torch.no_grad():
@@ -44,7 +48,7 @@ def main(requests: Path, scores: Path, trained: Path) -> int:
     return 0
 
 
-def _score(model: Any, tokenizer: Any, device: str, row: dict[str, Any]) -> float:
+def _score(model: Any, tokenizer: Any, device: Any, row: dict[str, Any]) -> float:
     if row["kind"] == "prm":
         asked, good, bad = verdict_tokens(tokenizer, row["prompt"])
         last = _log_probabilities(model, device, asked)[-1]
@@ -57,14 +61,14 @@ def _score(model: Any, tokenizer: Any, device: str, row: dict[str, Any]) -> floa
     return BETA * (policy - reference)
 
 
-def _log_probabilities(model: Any, device: str, tokens: Sequence[int]) -> Any:
+def _log_probabilities(model: Any, device: Any, tokens: Sequence[int]) -> Any:
     import torch
 
     logits = model(input_ids=torch.tensor([list(tokens)], device=device)).logits[0]
     return torch.log_softmax(logits.float(), dim=-1)
 
 
-def _sum_answer(model: Any, device: str, asked: Sequence[int], answer: Sequence[int]) -> float:
+def _sum_answer(model: Any, device: Any, asked: Sequence[int], answer: Sequence[int]) -> float:
     found = _log_probabilities(model, device, [*asked, *answer])
     first = len(asked) - 1
     return float(sum(found[first + at][token] for at, token in enumerate(answer)))

@@ -1,4 +1,6 @@
-"""Trains a LoRA adapter. `main()` reads `OUT/config.json` and writes `OUT/training.json`."""
+"""Trains an adapter, or a whole model. `main()` reads `OUT/config.json` and writes
+`OUT/training.json`; several processes, one for each GPU, share the work of one call.
+"""
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUntypedBaseClass=false
 
@@ -21,8 +23,8 @@ from pipeline.lab.learning.trainer.train_tokens import (
 
 BETA = 0.5
 """SWE-Reasoner, section 2.2.2; the same as at run time."""
-RANK = 16
-_BATCH, _ACCUMULATED = 2, 4
+_STEP_ROWS = 8
+"""Rows of a step, over all processes, unless they take more at once."""
 _RATES = {"policy": 1e-4, "prm": 1e-4, "orm": 2e-5}
 
 
@@ -37,23 +39,27 @@ def main(out: Path) -> int:
         return 1
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
+    config["max_tokens"] = config["max_tokens"] or _find_window(config["base"])
     try:
-        examples, too_long = _read_examples(tokenizer, config)
+        sides = {side: _read_examples(tokenizer, config, side) for side in ("train", "test")}
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    examples, stages = sides["train"]
     if not examples:
         sys.stderr.write(
-            f"No row is left to train on: {too_long} are longer than {config['max_tokens']} "
-            "tokens.\n"
+            f"No row is left to train on: all are longer than {config['max_tokens']} tokens.\n"
         )
         return 1
-    report = _train(config, out, tokenizer, examples)
+    report = _train(config, out, tokenizer, examples, sides["test"][0])
+    if not report:
+        return 0  # another process writes it
     report |= {
         "kind": config["kind"],
         "base": config["base"],
         "rows": len(examples),
-        "too_long": too_long,
+        "max_tokens": config["max_tokens"],
+        "stages": stages,
         "libraries": {name: version(name) for name in ("torch", "transformers", "trl", "peft")},
     }
     scratch = out / ".training.json.tmp"
@@ -62,25 +68,43 @@ def main(out: Path) -> int:
     return 0
 
 
-def _read_examples(tokenizer: Any, config: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
-    """The examples, and how many rows are too long: cut ones would lose their answers."""
-    rows = read_rows(Path(config["rows"]), "train")
+def _find_window(base: str) -> int:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(base)
+    return int(config.get_text_config().max_position_embeddings)
+
+
+def _read_examples(
+    tokenizer: Any, config: dict[str, Any], side: str
+) -> tuple[list[dict[str, Any]], dict[str, list[int]]]:
+    """The examples of one side, and by stage how many were kept and how many are too long: cut
+    ones would lose their answers."""
     kind = config["kind"]
-    if kind == "prm" and rows:
-        verdict_tokens(tokenizer, rows[0]["prompt"])
-    examples = [
-        preference_example(tokenizer, row)
-        if kind == "orm"
-        else completion_example(tokenizer, row, ends=kind == "policy")
-        for row in rows
-    ]
-    kept = [one for one in examples if count_tokens(one) <= config["max_tokens"]]
-    return kept, len(examples) - len(kept)
+    kept: list[dict[str, Any]] = []
+    stages: dict[str, list[int]] = {}
+    for number, row in enumerate(read_rows(Path(config["rows"]), side)):
+        if kind == "prm" and not number:
+            verdict_tokens(tokenizer, row["prompt"])
+        example = (
+            preference_example(tokenizer, row)
+            if kind == "orm"
+            else completion_example(tokenizer, row, ends=kind == "policy")
+        )
+        is_long = count_tokens(example) > config["max_tokens"]
+        stages.setdefault(row.get("stage") or row.get("level") or "edit", [0, 0])[is_long] += 1
+        kept += [] if is_long else [example]
+    return kept, stages
 
 
 def _train(
-    config: dict[str, Any], out: Path, tokenizer: Any, examples: list[dict[str, Any]]
+    config: dict[str, Any],
+    out: Path,
+    tokenizer: Any,
+    examples: list[dict[str, Any]],
+    held_out: list[dict[str, Any]],
 ) -> dict[str, Any]:
+    """What was done; empty in all processes but the first."""
     import torch
     from datasets import Dataset
     from peft import LoraConfig
@@ -88,43 +112,72 @@ def _train(
     from transformers.trainer_utils import get_last_checkpoint
 
     gpu = torch.cuda.is_available()
-    model = AutoModelForCausalLM.from_pretrained(
-        config["base"], dtype=torch.bfloat16 if gpu else torch.float32
-    )
+    rank = config["rank"]
     trainer = _build_trainer(
         config,
-        model=model,
-        dataset=Dataset.from_list(examples),
-        tokenizer=tokenizer,
-        peft_config=LoraConfig(
-            r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"
+        model=AutoModelForCausalLM.from_pretrained(config["base"], **_load_options(config, gpu)),
+        train_dataset=Dataset.from_list(examples),
+        eval_dataset=Dataset.from_list(held_out) if held_out else None,
+        processing_class=tokenizer,
+        peft_config=None
+        if config["full"]
+        else LoraConfig(
+            r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM"
         ),
-        arguments=_arguments(config, out, len(examples), gpu=gpu),
+        arguments=_arguments(config, out, len(examples), gpu=gpu, evaluates=bool(held_out)),
     )
     last = get_last_checkpoint(str(out / "checkpoints")) if (out / "checkpoints").exists() else None
     began = time.monotonic()
     trainer.train(resume_from_checkpoint=last)
     trainer.save_model(str(out / "adapter"))
+    if not trainer.is_world_process_zero():
+        return {}
     tokenizer.save_pretrained(str(out / "adapter"))
-    log = [entry for entry in trainer.state.log_history if "loss" in entry]
+    log = trainer.state.log_history
     return {
         "steps": trainer.state.global_step,
         "resumed_from": int(last.rpartition("-")[2]) if last else 0,
         "seconds": round(time.monotonic() - began, 1),
         "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "processes": trainer.args.world_size,
         "learning_rate": trainer.args.learning_rate,
-        "losses": [[entry["step"], entry["loss"]] for entry in log],
+        "losses": [[entry["step"], entry["loss"]] for entry in log if "loss" in entry],
+        "validation": [[e["step"], e["eval_loss"]] for e in log if "eval_loss" in e],
     }
 
 
-def _arguments(config: dict[str, Any], out: Path, count: int, *, gpu: bool) -> dict[str, Any]:
-    total = max(1, -(-count // (_BATCH * _ACCUMULATED)) * config["epochs"])
+def _load_options(config: dict[str, Any], gpu: bool) -> dict[str, Any]:
+    import torch
+
+    dtype = torch.bfloat16 if gpu else torch.float32
+    if not config["four_bit"]:
+        return {"dtype": dtype}
+    from transformers import BitsAndBytesConfig
+
+    # QLoRA (arXiv 2305.14314); stored in the type of the rest, which FSDP asks for.
+    quantised = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype, bnb_4bit_quant_storage=dtype,
+    )  # fmt: skip
+    return {"dtype": dtype, "quantization_config": quantised}
+
+
+def _arguments(
+    config: dict[str, Any], out: Path, count: int, *, gpu: bool, evaluates: bool
+) -> dict[str, Any]:
+    from accelerate import PartialState
+
+    at_once = config["batch"] * PartialState(cpu=not gpu).num_processes
+    accumulated = max(1, _STEP_ROWS // at_once)
+    total = max(1, -(-count // (at_once * accumulated)) * config["epochs"])
     return {
         "output_dir": str(out / "checkpoints"),
         "num_train_epochs": config["epochs"],
         "learning_rate": config["learning_rate"] or _RATES[config["kind"]],
-        "per_device_train_batch_size": _BATCH,
-        "gradient_accumulation_steps": _ACCUMULATED,
+        "per_device_train_batch_size": config["batch"],
+        "per_device_eval_batch_size": config["batch"],
+        "eval_strategy": "epoch" if evaluates else "no",
+        "gradient_accumulation_steps": accumulated,
         "gradient_checkpointing": gpu,
         "warmup_steps": total // 20,
         "lr_scheduler_type": "cosine",
@@ -141,25 +194,12 @@ def _arguments(config: dict[str, Any], out: Path, count: int, *, gpu: bool) -> d
     }
 
 
-def _build_trainer(
-    config: dict[str, Any],
-    *,
-    model: Any,
-    dataset: Any,
-    tokenizer: Any,
-    peft_config: Any,
-    arguments: dict[str, Any],
-) -> Any:
+def _build_trainer(config: dict[str, Any], *, arguments: dict[str, Any], **given: Any) -> Any:
     if config["kind"] != "orm":
         from trl import SFTConfig, SFTTrainer
 
-        return SFTTrainer(
-            model=model,
-            args=SFTConfig(**arguments, completion_only_loss=True, packing=False),
-            train_dataset=dataset,
-            processing_class=tokenizer,
-            peft_config=peft_config,
-        )
+        args = SFTConfig(**arguments, completion_only_loss=True, packing=False)
+        return SFTTrainer(args=args, **given)
     from trl import DPOConfig, DPOTrainer
 
     class ServedTokensTrainer(DPOTrainer):
@@ -168,10 +208,5 @@ def _build_trainer(
         def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
             return dataset
 
-    return ServedTokensTrainer(
-        model=model,
-        args=DPOConfig(**arguments, beta=BETA, precompute_ref_log_probs=True),
-        train_dataset=dataset,
-        processing_class=tokenizer,
-        peft_config=peft_config,
-    )
+    args = DPOConfig(**arguments, beta=BETA, precompute_ref_log_probs=True)
+    return ServedTokensTrainer(args=args, **given)

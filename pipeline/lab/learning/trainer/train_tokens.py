@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ Row = Mapping[str, Any]
 Messages = Sequence[Mapping[str, str]]
 
 
-def read_rows(path: Path, split: str) -> list[dict[str, Any]]:
+def read_rows(path: Path, split: str) -> Iterator[dict[str, Any]]:
     """The rows of one side of a file of JSON lines."""
     with path.open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file if line.strip()]
-    return [row for row in rows if row["split"] == split]
+        for line in file:
+            if line.strip() and (row := json.loads(line))["split"] == split:
+                yield row
 
 
 def prompt_tokens(tokenizer: Any, prompt: Messages) -> list[int]:

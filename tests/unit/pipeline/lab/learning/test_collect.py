@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from bot.cli import main
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
 from pipeline.codebase.unified_diff import parse_diff
+from pipeline.edits.patches import read_patched
 from pipeline.lab.dataset import read_lines
 from pipeline.lab.learning.collect import (
     IssueRow,
@@ -16,7 +20,7 @@ from pipeline.lab.learning.collect import (
     identify_licence,
     read_history,
 )
-from pipeline.lab.learning.records import read_data
+from pipeline.lab.learning.records import read_issues
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import add_commit, make_repository
 
@@ -88,7 +92,41 @@ def test_pulls_are_collected_once_and_damage_is_noticed(
     for _ in range(2):
         assert main(["learn", "collect", str(folder), "--pulls", str(pulls)]) == 0
     assert "holds 1 solved issue and 0 attempts" in capsys.readouterr().out
-    assert read_data(folder).issues[0].licence == "MIT"
+    assert next(iter(read_issues(folder).values())).licence == "MIT"
     (folder / "issues.jsonl").write_text("{}\n")
     assert main(["learn", "filter", str(folder), "--out", str(tmp_path / "rows")]) == 2
     assert "is damaged" in capsys.readouterr().err
+
+
+async def test_rows_of_swe_rebench_and_of_swe_smith_are_solved_issues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = tmp_path / "trees/acme__shop.1a2b.git"
+    text = "".join(f"line {n}\n" for n in range(40))
+    spoilt = text.replace("line 3\n", "").replace("line 30\n", "wrong\nmore\n")
+    commit = await make_repository(clone, {"shop/a.py": spoilt})
+    await git(clone, "branch", "acme__shop.1a2b.func__x9", commit)
+    rebench = {
+        "instance_id": "acme__shop-3", "repo": "acme/shop", "base_commit": "a" * 40, "patch": CODE,
+        "test_patch": TESTS, "problem_statement": f"Wrong sum\n{BODY}", "license_name": "MIT",
+        "FAIL_TO_PASS": ["tests/test_a.py::test_a"], "PASS_TO_PASS": [], "version": "1.0",
+        "created_at": "2024-01-01T00:00:00Z", "docker_image": "none/such",
+    }  # fmt: skip
+    smith = {
+        "instance_id": "acme__shop.1a2b.func__x9", "repo": "swesmith/acme__shop.1a2b",
+        "patch": diff_of(text, spoilt, "shop/a.py"), "problem_statement": f"Wrong line\n{BODY}",
+        "FAIL_TO_PASS": ["tests/test_a.py::test_a"], "PASS_TO_PASS": [], "image_name": "none/such",
+    }  # fmt: skip
+    rows, data = tmp_path / "rows.jsonl", tmp_path / "data"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in (rebench, smith)))
+    words = ["--instances", str(rows), "--trees", str(tmp_path / "trees")]
+    assert await asyncio.to_thread(main, ["learn", "collect", str(data), *words]) == 0
+    assert "holds 2 solved issues" in capsys.readouterr().out
+    plain, made = read_issues(data).values()
+    assert (plain.licence, plain.reference, plain.closed) == ("MIT", CODE, rebench["created_at"])
+    assert plain.fail_to_pass == made.fail_to_pass == ("tests/test_a.py::test_a",)
+    assert made.base_commit == commit
+    patched = await read_patched(await Codebase.open(clone, commit), made.reference)
+    mended = patched["shop/a.py"]
+    assert mended is not None
+    assert mended.content.decode() == text, "its patch makes the bug; the reference undoes it"

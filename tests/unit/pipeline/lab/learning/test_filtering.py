@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
-from pipeline.lab.learning.filtering import check_attempt, count_leaks, filter_data, read_filtered
-from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue, read_data
+from pipeline.lab.dataset import read_lines
+from pipeline.lab.learning.filtering import check_attempt, count_leaks, read_held_out
+from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue, open_data, write_rows
 from pipeline.lab.learning.training_rows import hits_places, outcome_rows, split_issues
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
+from tests.support.data.learning_rows import filtered, read_all_rows
 
 BEFORE = "".join(f"line {n} of the module\n" for n in range(40))
 
@@ -47,8 +49,7 @@ def attempts(issue: SolvedIssue) -> list[Attempt]:
     ]
 
 
-def data(issues: list[SolvedIssue]) -> LearningData:
-    return LearningData(tuple(issues), tuple(a for issue in issues for a in attempts(issue)))
+ATTEMPTS = [attempt for issue in ISSUES for attempt in attempts(issue)]
 
 
 def test_a_place_is_hit_near_it_or_in_its_definition() -> None:
@@ -77,8 +78,30 @@ def test_repositories_and_times_are_kept_apart() -> None:
     assert fork.sides.get("fowner3__repo3-2") == fork.sides.get("owner3__repo3-2")
 
 
-def test_near_duplicates_leave_training_and_no_leak_is_left() -> None:
-    found, report = filter_data(data(ISSUES))
+def test_one_repository_is_split_by_time_and_says_what_that_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    issues = [solved(n, "acme/shop") for n in range(1, 11)]
+    with open_data(tmp_path / "data") as data:
+        data.add(LearningData(tuple(issues), tuple(a for i in issues for a in attempts(i))))
+    assert main(["learn", "filter", str(tmp_path / "data"), "--out", str(tmp_path / "rows")]) == 0
+    said = capsys.readouterr().out
+    assert "leakage: 0" in said
+    assert "split by time alone" in said
+    sides = {row.issue: row.split for row in read_all_rows(tmp_path / "rows").candidates}
+    assert [name for name, side in sides.items() if side == "test"] == [
+        "acme__shop-9",
+        "acme__shop-10",
+    ]
+    assert read_held_out(tmp_path / "rows").issues, "`judge` has something to judge"
+    easy = ["--easy", str(tmp_path / "rows/solved.json")]
+    words = ["learn", "filter", str(tmp_path / "data"), "--out", str(tmp_path / "hard"), *easy]
+    assert main(words) == 0
+    assert "not trained on 10 easy issues" in capsys.readouterr().out
+
+
+def test_near_duplicates_leave_training_and_no_leak_is_left(tmp_path: Path) -> None:
+    found, report = filtered(tmp_path, ISSUES, ATTEMPTS)
     assert report.leaks == 0
     test = next(row for row in found.candidates if row.split == "test" and row.right)
     train = next(row for row in found.candidates if row.split == "train")
@@ -87,11 +110,12 @@ def test_near_duplicates_leave_training_and_no_leak_is_left() -> None:
         else one
         for one in ISSUES
     ]  # fmt: skip
-    _, again = filter_data(LearningData(tuple(copied), data(ISSUES).attempts))
+    leaked, again = filtered(tmp_path, copied, ATTEMPTS)
     assert again.leaks == 0
     assert again.left_out["near duplicate of a test issue or edit"] == 1
-    found.candidates.append(replace(train, diff=test.diff))
-    assert count_leaks(found) == 1
+    row = next(row for row in leaked.candidates if row.split == "train")
+    write_rows(tmp_path / "candidates.jsonl", [*leaked.candidates, replace(row, diff=test.diff)])
+    assert count_leaks(tmp_path) == 1
 
 
 def test_pairs_are_near_in_length_and_use_each_edit_once() -> None:
@@ -101,7 +125,7 @@ def test_pairs_are_near_in_length_and_use_each_edit_once() -> None:
 
 
 @pytest.mark.parametrize("script", ["", "raise SystemExit"])
-def test_an_edit_without_evidence_is_neither_right_nor_wrong(script: str) -> None:
+def test_an_edit_without_evidence_is_neither_right_nor_wrong(script: str, tmp_path: Path) -> None:
     like, unlike = ISSUES[0].reference, edit(30, "raise the price at once, or tell nobody\n")
     invalid = bool(script) or None
     for diff, patch in ((like, True), (unlike, None)):
@@ -111,7 +135,7 @@ def test_an_edit_without_evidence_is_neither_right_nor_wrong(script: str) -> Non
         )  # fmt: skip
         checks = check_attempt(ISSUES[0], attempt)
         assert (checks.patch, checks.right) == (patch, None)
-    found, _ = filter_data(LearningData((ISSUES[0],), (attempt,)))
+    found, _ = filtered(tmp_path, [ISSUES[0]], [attempt])
     assert found.outcome == []
 
 
@@ -127,9 +151,7 @@ def test_public_predictions_become_rows_by_the_command(
     (tmp_path / "predictions").mkdir()
     for member in "ab":
         lines = [
-            {"instance_id": a.issue, "model_patch": a.diff}
-            for a in data(ISSUES).attempts
-            if a.source == member
+            {"instance_id": a.issue, "model_patch": a.diff} for a in ATTEMPTS if a.source == member
         ]
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / f"predictions/{member}.jsonl").write_text(text)
@@ -139,9 +161,9 @@ def test_public_predictions_become_rows_by_the_command(
     bare = str(tmp_path / "unlabelled")
     words = ["--instances", str(tmp_path / "instances.jsonl"), "--predictions"]
     assert main(["learn", "collect", bare, *words, str(tmp_path / "predictions")]) == 0
-    unlabelled = read_data(tmp_path / "unlabelled").attempts
+    unlabelled = list(read_lines(tmp_path / "unlabelled/attempts.jsonl", Attempt))
     assert {(a.issue, a.source, a.diff) for a in unlabelled} == {
-        (a.issue, a.source, a.diff) for a in data(ISSUES).attempts
+        (a.issue, a.source, a.diff) for a in ATTEMPTS
     }
     assert {a.resolved for a in unlabelled} == {None}
     words = ["--instances", "instances.jsonl", "--predictions", "predictions", "--labels"]
@@ -149,7 +171,7 @@ def test_public_predictions_become_rows_by_the_command(
     assert main(["learn", "collect", folder, *words]) == 0
     assert main(["learn", "filter", folder, "--out", str(out)]) == 0
     assert "leakage: 0" in capsys.readouterr().out
-    found = read_filtered(out)
+    found = read_all_rows(out)
     assert {row.completion[0].content for row in found.process} == {"+", "-"}
     assert all("owner" in row.chosen[0].content for row in found.outcome)
     model = tmp_path / "model"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 
-from pipeline.lab.learning.filtering import CandidateRow, FilteredData
+from pipeline.lab.learning.filtering import CandidateRow, HeldOut
 from pipeline.lab.learning.judging import judge, list_score_requests, render_gains, score_key
 from pipeline.lab.learning.records import SolvedIssue
 from tests.support.data.diffs import diff_of
 
 
-def judged() -> FilteredData:
+def judged() -> HeldOut:
     """Forty issues of two repositories, each with four edits, of which one is right."""
-    draw, found = random.Random(1), FilteredData()
+    draw, found = random.Random(1), HeldOut()
     for number in range(40):
         name, repository = f"i{number}", f"a/r{number % 2}"
         found.issues.append(

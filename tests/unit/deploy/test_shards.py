@@ -1,0 +1,80 @@
+"""The shipped ways to share the work of `capuchin learn`: what each starts is what it takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.cli.lab import learn
+from tests.support.kubernetes_schemas import check_manifest
+
+FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
+SLURM = FOLDER.parent / "slurm/sample.sh"
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the arguments of `capuchin` are written, one a line, in place of what it would do."""
+    program = tmp_path / "bin/capuchin"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/started\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    return tmp_path / "started"
+
+
+def shard_of(started: Path) -> tuple[int, int]:
+    parser = argparse.ArgumentParser()
+    learn.register(parser.add_subparsers())
+    args = parser.parse_args(started.read_text().splitlines())
+    assert args.trees
+    return args.shard.number, args.shard.of
+
+
+def test_the_indexed_job_gives_each_pod_its_shard(
+    tmp_path: Path, started: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["kubernetes"],
+        "components": ["kubernetes/shards"],
+    }
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(own))
+    kubectl = Path(sys.executable).with_name("kubectl")
+    done = subprocess.run([kubectl, "kustomize", tmp_path], capture_output=True, check=True)
+    found = list(yaml.safe_load_all(done.stdout))
+    for one in found:
+        check_manifest(one, "1.34")
+    (job,) = (one for one in found if one["kind"] == "Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    count = job["spec"]["completions"]
+    shards: set[tuple[int, int]] = set()
+    for index in range(count):
+        monkeypatch.setenv("JOB_COMPLETION_INDEX", str(index))
+        subprocess.run([*container["command"], *container["args"]], check=True)
+        shards.add(shard_of(started))
+    assert shards == {(number, count) for number in range(1, count + 1)}
+
+
+def test_the_slurm_array_gives_each_task_its_shard(
+    started: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [str(SLURM), "data", "trees", "runs"]
+    assert subprocess.run(words, check=False).returncode == 2
+    monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "0")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_MAX", "5")
+    assert subprocess.run(words, check=False).returncode == 2
+    monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "1")
+    subprocess.run(words, check=True)
+    assert shard_of(started) == (3, 5)
