@@ -272,12 +272,14 @@ def stream_commit(
     changes: Mapping[str, bytes | None],
     ref: str,
     modes: Mapping[str, str] = MappingProxyType({}),
+    *,
+    seconds: int = 0,
 ) -> bytes:
     """The commit on `codebase` that makes `changes`, as `ref`, in the format of `git fast-import`;
-    `modes` as for `create_patch`."""
+    `modes` as for `create_patch`; `seconds` since 1970: its date."""
     known = {**modes, **{path: file.mode for path, file in codebase.files.items()}}
     parent = codebase.commit
-    lines = [f"commit {ref}\ncommitter nobody <> 0 +0000\ndata 0\nfrom {parent}\n".encode()]
+    lines = [f"commit {ref}\ncommitter nobody <> {seconds} +0000\ndata 0\nfrom {parent}\n".encode()]
     # Deletions first: a file may become a folder.
     for path, data in sorted(changes.items(), key=lambda change: change[1] is not None):
         if data is None:

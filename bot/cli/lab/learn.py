@@ -143,9 +143,9 @@ def run_collect(args: argparse.Namespace) -> None:
             data.add(_report(*asyncio.run(read_history(rows, args.trees))))
         if args.predictions:
             given = (args.instances, args.predictions, args.labels)
-            data.add(asyncio.run(read_public_attempts(*given)))
+            data.add(read_public_attempts(*given))
         elif args.instances:
-            data.add(asyncio.run(read_instance_issues(args.instances, args.trees)))
+            data.add(read_instance_issues(args.instances, args.trees))
         if args.runs:
             asyncio.run(_collect_runs(args.runs, args.outcomes, data))
     _print_size(args.data)
@@ -180,7 +180,7 @@ def run_sample(args: argparse.Namespace) -> None:
     """
     issues = read_issues(args.data)
     if args.instances:
-        given = asyncio.run(read_instance_issues(args.instances, args.trees))
+        given = read_instance_issues(args.instances, args.trees)
         issues |= {one.id: one for one in given.issues}
         if not args.shard.is_part:  # shards only read DATA
             with open_data(args.data) as data:

@@ -6,6 +6,7 @@ The paper's rules (section 3.1 of SWE-Reasoner and its source, Lingma SWE-GPT): 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -60,7 +61,7 @@ class DatedInstance(Instance):
         return self.patch if self.base_commit else reverse_diff(self.patch)
 
 
-async def read_instance_issues(path: Path, trees: Path | None = None) -> LearningData:
+def read_instance_issues(path: Path, trees: Path | None = None) -> LearningData:
     """The instances of a file, as solved issues.
 
     Raises:
@@ -75,7 +76,7 @@ async def read_instance_issues(path: Path, trees: Path | None = None) -> Learnin
                 repository=row.repo,
                 title=title.strip(),
                 body=body.strip(),
-                base_commit=row.base_commit or await _find_branch(trees, row),
+                base_commit=row.base_commit or asyncio.run(_find_branch(trees, row)),
                 closed=row.created_at,
                 reference=row.reference,
                 tests=row.test_patch,
@@ -120,15 +121,13 @@ def reverse_diff(diff: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-async def read_public_attempts(
-    instances: Path, predictions: Path, labels: Path | None
-) -> LearningData:
+def read_public_attempts(instances: Path, predictions: Path, labels: Path | None) -> LearningData:
     """The instances with the edits of every member, each labelled where `labels` is given.
 
     Raises:
         BadData: a file is missing, broken or contradicts another.
     """
-    found = await read_instance_issues(instances)
+    found = read_instance_issues(instances)
     if labels:
         data = read_dataset(instances, predictions, labels)
         attempts = tuple(

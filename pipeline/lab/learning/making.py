@@ -150,9 +150,11 @@ async def keep_bug(codebase: Codebase, bug: Bug) -> tuple[str, Mapping[str, byte
         left = remove_tests(path, data.decode("utf-8", "replace"), bug.failing)
         changes[path] = left.encode() if left else None
     ref = f"refs/capuchin/made/{bug.name}"
+    # Environments are of the commit's date.
+    date = await git(codebase.git_dir, "show", "-s", "--format=%ct", codebase.commit)
     await git(
         codebase.git_dir, "fast-import", "--quiet", "--force",
-        input=stream_commit(codebase, changes, ref),
+        input=stream_commit(codebase, changes, ref, seconds=int(date)),
     )  # fmt: skip
     commit = await git(codebase.git_dir, "rev-parse", ref)
     return commit.decode().strip(), tests

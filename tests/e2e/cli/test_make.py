@@ -63,6 +63,11 @@ async def test_a_bug_is_made_where_a_test_notices_and_is_a_whole_instance(
     )
     hidden = {name.rpartition("::")[2] for name in row["FAIL_TO_PASS"]}
     assert not hidden & set(kept.stdout.decode().replace("(", " ").split())
+    dates = [
+        subprocess.run([*git, "show", "-s", "--format=%ct", one], capture_output=True, check=True)
+        for one in (head, row["base_commit"])
+    ]
+    assert dates[0].stdout == dates[1].stdout, "its environment is that of the repository"
     heads = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
     assert heads.stdout.decode().strip() == head, "the branch stays as it is"
     for grade, score in (("gold", 100), ("none", 0)):
