@@ -83,7 +83,7 @@ class Benchmark:
     async def kill(self, more: Sequence[str], begun: Path) -> None:
         """Begin, and kill it once its run at `begun` has saved something."""
         process = await asyncio.create_subprocess_exec(*PROGRAM, *self.words(more))
-        while not list(begun.glob("*.json")):
+        while not list(begun.rglob("*.json")):
             assert process.returncode is None, "it ended before it was killed"
             await asyncio.sleep(0.02)
         process.kill()
@@ -295,8 +295,11 @@ async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
     for _ in range(2):
         assert await benchmark.evaluate(*merge) == 0
         found = document(capsys)
-        for key in ("instances", "resolved", "unresolved", "unfinished", "score", "selection"):
+        for key in ("instances", "resolved", "unresolved", "unfinished", "score"):
             assert found[key] == wanted[key]
+        # What it cost depends on what the model's service had cached.
+        for key in ("oracle", "methods", "curve", "serial", "recall", "stages"):
+            assert found["selection"][key] == wanted["selection"][key]
     labels = [folder / "runs/labels.json" for folder in (benchmark.out, benchmark.folder / "whole")]
     assert json.loads(labels[0].read_text()) == json.loads(labels[1].read_text())
     for wrong in (["--shard", "4/3"], ["--merge", "--shard", "1/3"]):
