@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-all durations count check lint docs fix bench prepare packages test-vllm test-learn test-github test-kubernetes sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-all durations count check lint docs pictures fix bench prepare packages test-vllm test-learn test-github test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -57,6 +57,9 @@ build/docs/ready: deploy/docs.lock
 	python3 -m venv build/docs
 	build/docs/bin/pip install --quiet --no-deps -r deploy/docs.lock
 	touch $@
+
+pictures: prepare ## take the README's pictures anew from the demo's pages (needs Chromium)
+	@$(BIN)/python -m tests.pictures
 
 fix: packages ## format, and mend what ruff can mend
 	$(BIN)/ruff format .

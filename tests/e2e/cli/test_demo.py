@@ -110,6 +110,7 @@ def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Pa
     assert "Model: recorded answers." in said
     assert f"Issue:        {issue}\n" in said
     assert "Python 3.11" in said
+    assert "no operation" not in said, "the bot asks nothing that the demo's GitHub lacks"
 
 
 def test_a_signal_ends_it_and_leaves_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -23,7 +24,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from capuchin_demo.hub import git_compare, issue_actions, pull_actions
 from capuchin_demo.hub.github_errors import Refusal
 from capuchin_demo.hub.hub_state import State
-from capuchin_demo.hub.state import Issue, Pull, Repo, Review, User, stamp
+from capuchin_demo.hub.state import Issue, Pull, Repo, Review, User
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:
@@ -65,7 +66,7 @@ class PageRouter:
         )
         environment.filters.update(
             markdown=_to_markup,
-            stamp=stamp,
+            moment=_format_moment,
             diff_class=_diff_class,
             state_word=_state_word,
         )
@@ -206,6 +207,10 @@ class PageRouter:
 
 def _to_markup(text: str, repo: Repo | None = None) -> Markup:
     return Markup(render_markdown(text, repo))  # noqa: S704  what render returns is sanitised
+
+
+def _format_moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _diff_class(line: str) -> str:
