@@ -37,8 +37,6 @@ class ArchiveUnavailable(BotError):
 
 
 class ObjectStore:
-    """The objects below one prefix of a bucket."""
-
     def __init__(self, url: str) -> None:
         """`url` is `s3://BUCKET/PREFIX`.
 
@@ -95,7 +93,6 @@ class ObjectStore:
             await obstore.delete_async(self._store, name)
 
     async def check(self) -> None:
-        """Write, read and delete an object of its own. Raises `ArchiveUnavailable`."""
         name, data = f"check-{token_hex(8)}", token_hex(8).encode()
         await self.put(name, data)
         found = await self.get(name)
@@ -187,7 +184,6 @@ logger = logging.getLogger(__name__)
 
 
 def object_name(run_id: RunId) -> str:
-    """The name of a run's bundle below the archive's prefix."""
     return f"runs/{run_id}.tar.zst"
 
 

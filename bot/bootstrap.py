@@ -60,22 +60,18 @@ class Bot:
 
     @property
     def solve(self) -> SolveIssue:
-        """Works on issues."""
         return SolveIssue(self.settings, self.github, self.mirrors, self.runner)
 
     @property
     def follow_up(self) -> FollowUpRun:
-        """Works on our pull requests."""
         return FollowUpRun(self.settings, self.github, self.mirrors, self.runner)
 
     @property
     def handlers(self) -> Mapping[Mode, RunHandler]:
-        """What works on a run of each mode."""
         return {mode: self.follow_up if mode.is_follow_up else self.solve for mode in Mode}
 
     @property
     def sweep_actions(self) -> SweepActions:
-        """What the sweep of a worker does at GitHub and in the sandbox."""
         return SweepActions(
             find_missed=self.find_missed,
             clean_up=self.runner.clean_up,
@@ -101,7 +97,6 @@ class Bot:
         return Housekeeping(use, {"mirrors": mirrors.evicted_bytes, "images": images})
 
     async def archive_runs(self, storage: Storage) -> None:
-        """See `bot.archive.archive_runs`; also raises `SettingsError`."""
         from bot.archive import (
             ObjectStore,
             archive_runs,  # few bots have an archive
@@ -111,14 +106,12 @@ class Bot:
         await archive_runs(storage, ObjectStore(self.settings.archive), after=after)
 
     def find_missed(self, cursors: Cursors) -> AsyncIterator[MissedEvent]:
-        """See `find_missed_events`."""
         names = BotNames.of(self.settings)
         pause = min(REPOSITORY_SECONDS, self.settings.timings.missed_seconds / 75)
         return find_missed_events(self.github, names, cursors, pause=pause)
 
     @property
     def commands(self) -> CommandDispatcher:
-        """Carries out what comments command."""
         return CommandDispatcher(self.settings, self.github, VERBS)
 
     def build_worker(self, *, find_missed: bool = True) -> Worker:
@@ -185,7 +178,6 @@ async def build_worker(settings: Settings, *, poll: float = 0) -> AsyncGenerator
 
 @asynccontextmanager
 async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do `work` during the block, and no longer."""
     task = asyncio.create_task(work)
     try:
         yield

@@ -80,7 +80,6 @@ def _find_reverted_commits(text: str) -> list[str]:
 
 
 def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
-    """All names of the changes that `name` means; a SHA may be abbreviated."""
     found = {name}
     for change in changes:
         short = not name.startswith("#") and any(one.startswith(name) for one in change.names)
@@ -95,11 +94,8 @@ CONCURRENCY: Final = 5
 
 
 class PullOutcome(StrEnum):
-    """What people decided about one of our pull requests."""
-
     MERGED = "merged"
     CHANGED = "changed"
-    """Merged with commits by other people."""
     CLOSED = "closed"
     REVERTED = "reverted"
 
@@ -112,8 +108,6 @@ class DecidedPull(NamedTuple):
 
 
 class FoundPulls(NamedTuple):
-    """Our pull requests that were opened in a period."""
-
     pulls: list[PullRequestFacts]
     reverted: frozenset[int]
     """The numbers of those that were merged and reverted."""

@@ -111,9 +111,7 @@ class Store(Protocol):
         """
         ...
 
-    async def save(self, key: str, value: BaseModel) -> None:
-        """Save `value` under `key` atomically."""
-        ...
+    async def save(self, key: str, value: BaseModel) -> None: ...
 
 
 class _HeldKey:
@@ -181,7 +179,6 @@ class SharingStore:
         self._shared = shared
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        """See `Store`."""
         found = await self._own.load(key, kind)
         if found is None and key.startswith(SHARED):
             found = await self._shared.load(key, kind)
@@ -190,7 +187,6 @@ class SharingStore:
         return found
 
     async def save(self, key: str, value: BaseModel) -> None:
-        """See `Store`."""
         await self._own.save(key, value)
         if key.startswith(SHARED):
             await self._shared.save(key, value)
@@ -205,11 +201,9 @@ class ScopedStore:
         self._scope = re.sub(r"[^A-Za-z0-9_.-]+", "_", scope)
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        """See `Store`."""
         return await self._store.load(f"{self._scope}/{key}", kind)
 
     async def save(self, key: str, value: BaseModel) -> None:
-        """See `Store`."""
         await self._store.save(f"{self._scope}/{key}", value)
 
 

@@ -131,8 +131,6 @@ def _branches_for_issue(number: int, branches: Sequence[str], prefix: str) -> tu
 
 @dataclass(frozen=True)
 class Admission:
-    """What GitHub answered about a run that may begin."""
-
     facts: RepositoryFacts
     issue: IssueFacts
     config: RepoConfig

@@ -19,8 +19,6 @@ from dotenv import load_dotenv
 
 
 class CliCommand(NamedTuple):
-    """A command: the module that registers it, and its line in `capuchin --help`."""
-
     module: str
     summary: str
 
@@ -95,7 +93,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def add_env_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--env`: the file that `capuchin setup` wrote."""
     parser.add_argument(
         "--env", dest="env_file", type=Path, metavar="FILE",
         help="a file of variables, as `capuchin setup` writes it; those of the environment win",

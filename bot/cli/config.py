@@ -26,7 +26,6 @@ from bot.safe_text import printable
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     config = subparsers.add_parser("config")
     actions = config.add_subparsers(metavar="ACTION", required=True)
     where = " or ".join(CONFIG_PATHS)

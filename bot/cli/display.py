@@ -39,7 +39,6 @@ class Display:
 
     @property
     def seconds(self) -> float:
-        """The duration of the command so far."""
         return monotonic() - self._began
 
     def say(self, sentence: str) -> None:
@@ -66,7 +65,6 @@ CURRENT: Final[ContextVar[Display]] = ContextVar("CURRENT", default=Display())  
 
 
 def print_progress(sentence: str) -> None:
-    """Show a sentence on the command's display; standard output is for results."""
     CURRENT.get().say(sentence)
 
 
@@ -159,8 +157,6 @@ def _load(data_dir: Path) -> dict[str, list[float]]:
 
 
 class EventLines(Display):
-    """Writes each event as a line of JSON."""
-
     def __init__(self) -> None:
         super().__init__()
         self._stage = ""
@@ -171,7 +167,6 @@ class EventLines(Display):
         self._end: dict[str, object] = {"exit_code": None, "outcome": "interrupted"}
 
     def say(self, sentence: str) -> None:
-        """Write a `message`."""
         self._flush()
         self._write("message", {"text": sentence})
 
@@ -205,11 +200,9 @@ class EventLines(Display):
             )
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
-        """Keep this for `end`, the last event."""
         self._end = {"exit_code": code, **facts}
 
     def close(self) -> None:
-        """Write `end`."""
         self._flush()
         self._write("end", self._end)
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser("doctor")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(

@@ -61,7 +61,6 @@ async def clean(settings: Settings) -> str:
 
 
 async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
-    """Like `clean`, for the given engines."""
     async with _open_storage(settings) as storage:
         active = await storage.runs.list_active()
     gone = CleanupResult()
@@ -165,7 +164,6 @@ async def _check_workers(settings: Settings) -> str:
 
 
 async def check_archive(settings: Settings) -> str:
-    """Whether the archive can write, read and delete an object."""
     from bot.archive import ArchiveUnavailable, ObjectStore
 
     try:
@@ -179,7 +177,6 @@ async def check_archive(settings: Settings) -> str:
 
 
 async def check_signing_key(settings: Settings) -> str:
-    """Whether the key can be read, and signs."""
     key, email = settings.signing_key, settings.signing_email
     if not email:
         raise CheckFailed(

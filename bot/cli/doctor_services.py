@@ -56,13 +56,10 @@ from sandbox.frozen import Frozen
 
 
 class HealthCheck(Frozen):
-    """One check and its result."""
-
     name: str
     works: bool
     found: str
     mend: str = ""
-    """What to do; empty if the check passed."""
     skipped: bool = False
     """Whether it says nothing, because another one that it needs has failed."""
 
@@ -92,7 +89,6 @@ def _github_failures() -> AbstractContextManager[None]:
 
 
 async def check_app(settings: Settings) -> str:
-    """Whether GitHub knows the App, and where it is installed."""
     repo = await _find_repository(settings)
     if repo is None:
         return "known to GitHub, not installed on any repository"
@@ -100,7 +96,6 @@ async def check_app(settings: Settings) -> str:
 
 
 async def check_permissions(settings: Settings) -> str:
-    """Whether the App, and each installation, has the permissions and events of `app.yml`."""
     github = GitHubApp(settings)
     with _github_failures():
         app = await github.load_registration()
@@ -130,7 +125,6 @@ async def check_webhook_secret(settings: Settings) -> str:
 
 
 async def check_deliveries(settings: Settings) -> str:
-    """Whether the latest webhooks arrived."""
     with _github_failures():
         latest = await GitHubApp(settings).list_deliveries(20)
     if not latest:
@@ -298,7 +292,6 @@ async def _ask(spec: ModelSpec, settings: Settings, question: str) -> None:
 
 
 async def check_embedder(settings: Settings) -> str:
-    """Ask the embedding model for one vector."""
     spec = _parse(settings, "embedding_model", parse_spec)
     async with _model_failures(spec, settings):
         embedder = build_embedder(spec, api_key=settings.model_api_key.get_secret_value())

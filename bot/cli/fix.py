@@ -66,7 +66,6 @@ class FixInput:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",
         description="Works on the last commit of the default branch of the issue's repository, or "
@@ -113,7 +112,6 @@ def _parse_date(text: str) -> date:
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
-    """Run the command and return its exit code."""
     return await run_and_report(_fix(args, settings), args, stages=True)
 
 

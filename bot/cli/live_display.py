@@ -53,7 +53,6 @@ class LiveDisplay(Display):
         )
 
     def say(self, sentence: str) -> None:
-        """Print the sentence above the redrawn part."""
         self._console.print(Text(printable(sentence)), soft_wrap=True)
 
     def show(self, progress: Progress, budget: float) -> None:
@@ -65,12 +64,10 @@ class LiveDisplay(Display):
             self._live.start()
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
-        """Draw the last state; later sentences appear below it."""
         del facts
         self._stop("failed" if code in (FAILED, USAGE) else "done")
 
     def close(self) -> None:
-        """Stop redrawing; the last state stays on the screen."""
         self._stop("failed")
 
     def _stop(self, mark: str) -> None:
@@ -111,7 +108,6 @@ class LiveDisplay(Display):
         return self._spinner, Text(title, style="bold")
 
     def _step_lines(self) -> Iterator[RenderableType]:
-        """What happens now, with a bar if it is counted."""
         if doing := self._progress.doing:
             line = f"  {printable(doing, one_line=True)}"
             yield Text(line, no_wrap=True, overflow="ellipsis")

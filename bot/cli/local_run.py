@@ -108,7 +108,6 @@ def open_display(*, json: bool = False, stages: bool = True) -> Generator[Displa
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add the options that name the repository and the issue."""
     parser.add_argument(
         "--repo", required=required, type=Path, metavar="DIR", help="a git repository"
     )
@@ -119,7 +118,6 @@ def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True)
 
 
 def add_selection_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options on how to choose an edit and what to spend."""
     parser.add_argument(
         "--budget", type=float, metavar="DOLLARS", help="spending limit at list prices"
     )
@@ -135,7 +133,6 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_method_option(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add `--selection`, which names a method."""
     parser.add_argument("--selection", choices=get_args(SelectionMethod), help=help_text)
 
 
@@ -380,7 +377,6 @@ def conclude(
 
 
 def _tell_files(out: Path) -> None:
-    """Say how to apply the edit and its test, and where the report is."""
     diffs = [out / name for name in ("patch.diff", "test.diff") if (out / name).is_file()]
     if diffs:
         print_progress(f"Apply it: {shlex.join(['git', 'apply', *map(str, diffs)])}")

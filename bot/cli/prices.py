@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A configured model and its price in dollars per million tokens."""
-
     setting: str
     model: str
     input: float
@@ -26,7 +24,6 @@ class Row(NamedTuple):
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser("prices")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     check = actions.add_parser("check", help="fail if a configured model has no known price")

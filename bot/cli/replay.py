@@ -40,7 +40,6 @@ class ReplayReport(Frozen):
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "replay",
         description="Calls no model and runs no tests. Exit codes: 0 an edit was chosen, 3 none, "
@@ -57,7 +56,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def run_command(args: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
     try:
         bundle = await asyncio.to_thread(read_bundle, args.bundle)
         found = await replay(bundle.documents, args.selection)

@@ -277,7 +277,6 @@ def _owner_of(place: Path) -> int:
 
 
 def _sudo_user() -> int | None:
-    """The user behind sudo, whom git trusts, too."""
     name = os.environ.get("SUDO_UID", "")  # noqa: TID251 - sudo's own variable
     return int(name) if name.isascii() and name.isdigit() and os.geteuid() == 0 else None
 

@@ -57,8 +57,6 @@ from sandbox.scratch import scratch_folder
 
 @dataclass(frozen=True)
 class SelectInput:
-    """The command line's input, read and checked."""
-
     repo: Path
     issue: Issue
     digest: str
@@ -68,7 +66,6 @@ class SelectInput:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "select",
         description="Runs every test on every edit and names the best edit, or none. If neither "
@@ -104,7 +101,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
-    """Run the command and return its exit code."""
     with nullcontext(args.out) if args.out else scratch_folder("select") as folder:
         return await run_and_report(_select(args, folder.resolve(), settings), args, stages=False)
 
@@ -194,7 +190,6 @@ def _write_results(
     start: Start,
     chosen: SelectOutcome,
 ) -> int:
-    """Write the results, print the outcome, and return the exit code."""
     report, text = _build_report(chosen, start)
     data = report.model_dump_json(indent=1).encode() + b"\n"
     if args.out:

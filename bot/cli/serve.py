@@ -18,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser("serve")
     parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
     parser.add_argument("--port", type=parse_port, help="port (default: CAPUCHIN_PORT or 8000)")

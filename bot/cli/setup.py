@@ -75,7 +75,6 @@ def _open_private(file: Path) -> int:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser("setup")
     parser.add_argument(
         "--public-url",

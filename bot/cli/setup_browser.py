@@ -30,7 +30,6 @@ class RegistrationFlow:
         """`build_manifest` is called with the redirect address."""
         self.state = secrets.token_urlsafe(32)
         self.url = ""
-        """The address to open in the browser."""
         self._build_manifest = build_manifest
         self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         root = github_url.rstrip("/")
@@ -38,7 +37,6 @@ class RegistrationFlow:
         self._target = f"{root}{account}/settings/apps/new?state={self.state}"
 
     async def wait_for_code(self) -> str:
-        """Wait for the code that GitHub returns for the new App."""
         return await self._code
 
     @asynccontextmanager
@@ -53,7 +51,6 @@ class RegistrationFlow:
             yield
 
     def build_app(self) -> Starlette:
-        """The start page and the page to which GitHub redirects."""
         app = Starlette(
             routes=[Route("/", self._show_start_page), Route("/created", self._receive_code)]
         )

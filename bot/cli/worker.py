@@ -15,7 +15,6 @@ from bot.telemetry.tracing import tracing
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command to `capuchin`."""
     parser = subparsers.add_parser("worker")
     group = parser.add_mutually_exclusive_group()
     group.add_argument(

@@ -38,7 +38,6 @@ class CommandContext:
 
     @property
     def config(self) -> RepoConfig:
-        """The settings, or the defaults if they are invalid."""
         loaded = self.loaded_config
         return loaded.config if isinstance(loaded, EffectiveConfig) else RepoConfig()
 
@@ -55,11 +54,9 @@ class CommandContext:
         )
 
     async def react(self, content: Reaction) -> None:
-        """Add a reaction to the command's comment."""
         await self._reactions.add(content)
 
     async def unreact(self, content: Reaction) -> None:
-        """Remove a reaction, if it is there."""
         await self._reactions.remove(content)
 
     @property
@@ -79,11 +76,7 @@ Raises:
 
 
 class Verb(NamedTuple):
-    """One command that people can give."""
-
     summary: str
-    """What it does, as a sentence for `help`."""
     handler: CommandHandler
     words: str = ""
-    """Its arguments, for `help`."""
     places: frozenset[CommentLocation] = frozenset({CommentLocation.ISSUE})

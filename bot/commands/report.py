@@ -119,7 +119,6 @@ class Month(NamedTuple):
 
 
 def last_month(at: datetime) -> Month:
-    """The month before the one that contains `at`."""
     ends = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return Month((ends - timedelta(days=1)).replace(day=1), ends)
 

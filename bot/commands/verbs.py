@@ -133,7 +133,6 @@ async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> 
 
 
 async def judge(ctx: CommandContext) -> RetryLater | None:
-    """Start a run that compares pull requests."""
     numbers = set(ctx.request.command.numbers)
     if not 1 <= len(numbers) <= 20:
         await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, 20))
@@ -145,7 +144,6 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
 
 
 async def use(ctx: CommandContext) -> RetryLater | None:
-    """Start a run that puts an edit of an earlier run into its pull request, or opens one."""
     source, candidates = await _find_candidates(ctx)
     if source is None:
         await ctx.reply(candidate_texts.nothing_to_use())
@@ -378,7 +376,6 @@ async def _open_proposal(
 
 
 async def show_status(ctx: CommandContext) -> RetryLater | None:
-    """Reply with the state of the current run, or of the latest; for our pull requests, too."""
     run = await ctx.queue.runs.get_current(ctx.request.repo, ctx.request.issue)
     run = await (_load_latest_run(ctx) if run is None else _with_spending(ctx, run))
     if run is None:
@@ -393,7 +390,6 @@ async def show_status(ctx: CommandContext) -> RetryLater | None:
 
 
 async def explain(ctx: CommandContext) -> RetryLater | None:
-    """Reply with the reasons for the latest run's result: its votes and its findings."""
     run = await _load_latest_run(ctx)
     if run is None:
         await ctx.reply(_no_run_reply(ctx))
@@ -405,7 +401,6 @@ async def explain(ctx: CommandContext) -> RetryLater | None:
 
 
 async def show_config(ctx: CommandContext) -> RetryLater | None:
-    """Reply with the effective settings and their sources; `propose` opens a pull request."""
     if "propose" in (word.casefold() for word in ctx.request.command.words):
         await propose_config(ctx)
         return None
@@ -418,7 +413,6 @@ async def show_config(ctx: CommandContext) -> RetryLater | None:
 
 
 async def show_help(ctx: CommandContext) -> RetryLater | None:
-    """Reply with the list of verbs."""
     rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
     await ctx.reply(
         replies.help_text(ctx.settings.app_name, ctx.repo.identity.slug, rows, ctx.settings.label)
@@ -427,7 +421,6 @@ async def show_help(ctx: CommandContext) -> RetryLater | None:
 
 
 async def _load_latest_run(ctx: CommandContext) -> Run | None:
-    """The latest run of the issue, or of the issue that our pull request fixes."""
     request, runs = ctx.request, ctx.queue.runs
     issue = request.issue
     if request.location is CommentLocation.PULL:
@@ -447,7 +440,6 @@ def _no_run_reply(ctx: CommandContext) -> str:
 
 
 async def _with_spending(ctx: CommandContext, run: Run) -> Run:
-    """`run` with its spending so far."""
     if run.candidate:
         return run
     ledger = await ctx.queue.storage.checkpoints(run.id).load(LEDGER_KEY, Ledger)

@@ -57,12 +57,10 @@ def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
 
 
 def which_candidate(name: str, candidates: PullCandidates) -> str:
-    """To `use` without the number of an existing edit."""
     return f"Please name one of my edits by its letter. {candidates_reply(name, candidates)}"
 
 
 def letters_instead(name: str, candidates: PullCandidates) -> str:
-    """To `use` with a number."""
     return f"My edits have letters, not numbers. {candidates_reply(name, candidates)}"
 
 
@@ -81,7 +79,6 @@ def candidates_reply(name: str, candidates: PullCandidates) -> str:
 
 
 def nothing_to_use() -> str:
-    """To `use` without any edits."""
     return (
         "I have no edits for this: in the last 30 days I neither opened a pull request for it nor "
         "wrote an edit that I could show."
@@ -89,12 +86,10 @@ def nothing_to_use() -> str:
 
 
 def candidates_expired(number: int | None) -> str:
-    """To `use` when the run is known, but its edits have expired."""
     return f"I no longer have the other edits{f' for #{number}' if number else ''}."
 
 
 def pull_is_closed(number: int, how: Literal["closed", "merged"]) -> str:
-    """To `use` when the pull request is over."""
     if how == "closed":
         return f"#{number} is closed, so I leave it as it is. Reopen it, then ask again."
     return (
@@ -104,17 +99,14 @@ def pull_is_closed(number: int, how: Literal["closed", "merged"]) -> str:
 
 
 def issue_itself(name: str, issue: int) -> str:
-    """To `judge` with the number of the issue itself."""
     return f"#{issue} is this issue. Name pull requests that fix it, as in `/{name} judge #12 #34`."
 
 
 def which_pulls(name: str, most: int) -> str:
-    """To `judge` without pull requests, or with too many."""
     return f"Please name the pull requests (at most {most}), as in `/{name} judge #12 #34`."
 
 
 def render_swap(run: Run, number: int, selection: Selection) -> str:
-    """The status comment after another edit was put into the pull request."""
     proof = selection.evidence
     test = {
         "passes": "The reproduction test passes with it and stays.",
@@ -153,7 +145,6 @@ _NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
 
 
 def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
-    """The status comment when the pull request stays unchanged."""
     letter = to_letter(run.candidate - 1)
     if test := refused.test:
         path = code(test.path) if test.is_committed else "(the script alone)"
@@ -191,11 +182,9 @@ PULL_PROBLEMS: Final = {
     "commits gone": "Its commits no longer exist.",
     "unreadable": "git could not read it.",
 }
-"""Why a pull request cannot be compared."""
 
 
 def render_verdict(chosen: Outcome[Choice]) -> str:
-    """The verdict, its reason, and the table of all tests on all edits."""
     choice = chosen.result
     judged, no = choice.judged, choice.no_fix
     none, found = "**I would choose none of them.**", ""
@@ -226,14 +215,12 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
 
 
 def render_pull_verdict(run: Run, chosen: Outcome[Choice]) -> str:
-    """The status comment with the verdict on pull requests."""
     pulls = ", ".join(f"#{number}" for number in run.pulls)
     first = f"I compared {pulls}, as @{run.asked_by} asked, and pushed nothing."
     return render_status(run, f"{first}\n\n{render_verdict(chosen)}")
 
 
 def abstention_reason(no: NoFix) -> str:
-    """Why no edit was chosen, as a sentence."""
     return _ABSTENTION_REASONS.get(no.reason, "None of them is eligible.")
 
 

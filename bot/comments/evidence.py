@@ -140,7 +140,6 @@ def _cut_summary(text: str, start: int = 0) -> str:
 
 
 UNPROVEN_LABEL: Final = ":unproven"
-"""Appended to the bot's own label."""
 
 
 def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
@@ -182,14 +181,12 @@ def ending_words(run: Execution) -> str:
 
 
 def describe_minutes(seconds: float) -> str:
-    """A duration in words."""
     if seconds < 90:
         return pluralize(max(1, round(seconds)), "second")
     return f"{round(seconds / 60)} minutes"
 
 
 def describe_test(selection: Selection) -> str:
-    """The evidence, for a template's section about tests."""
     test = selection.evidence.reproduction
     if not selection.is_proven:
         return f"**Unproven.** {prose(selection.evidence.unproven, 1500)}"
@@ -215,7 +212,6 @@ def _broken_sentence(selection: Selection) -> str:
 
 
 def result_words(run: Execution) -> str:
-    """The result of a test, as the verb of a sentence."""
     match read_test_outcome(run):
         case "passes":
             return "passes"
@@ -226,7 +222,6 @@ def result_words(run: Execution) -> str:
 
 
 def failure_words(run: Execution) -> str:
-    """The result of a test that does not pass, as the verb of a sentence."""
     if read_test_outcome(run) == "fails":
         return "fails"
     return f"was not run ({ending_words(run)})"
@@ -311,7 +306,6 @@ def test_sentence(selection: Selection) -> str:
 
 
 def unproven_title(title: str) -> str:
-    """The title of a pull request with an edit that is not proven."""
     return f"[unproven] {title}"
 
 

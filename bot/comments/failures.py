@@ -93,7 +93,6 @@ def no_fix_headline(result: NoFix, fixed_by: int | None = None) -> str:
 
 
 def script_headline(result: NoFix) -> str:
-    """The title of `result.script`."""
     if result.fixed_since:
         return "A script that fails before that commit, and passes since"
     return "A script that fails on the current code"
@@ -105,7 +104,6 @@ def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
 
 
 def waiting_sentence(reason: Failure) -> str:
-    """Which service a run waits for, as a sentence."""
     if reason is Failure.WRITES_SPENT:
         return "The run is waiting because I reached my own limit of writes on GitHub."
     if reason is Failure.GITHUB_LIMITED:

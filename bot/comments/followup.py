@@ -26,12 +26,10 @@ def note_marker(kind: str, key: str) -> str:
 
 
 def answer_marker(remark_id: str) -> str:
-    """Identifies the answer to one comment or review; invisible on GitHub."""
     return f"<!-- capuchin:answer to={remark_id} -->"
 
 
 def describe_checking(test: str, times: int) -> tuple[str, str]:
-    """The check run's title and text while the test runs."""
     count = pluralize(times, "time")
     return (
         "Running the reproduction test",
@@ -45,7 +43,6 @@ def _test_name(path: str) -> str:
 
 
 def describe_incomplete() -> tuple[str, str]:
-    """The title and text of a check run that started and did not finish."""
     return (
         "Not finished",
         "The test did not finish on this commit: the branch has moved, or a service that the test "
@@ -54,7 +51,6 @@ def describe_incomplete() -> tuple[str, str]:
 
 
 def check_title(found: Verification) -> str:
-    """The check run's title."""
     times = len(found.before)
     titles: dict[VerificationVerdict, str] = {
         "shown": (
@@ -70,7 +66,6 @@ def check_title(found: Verification) -> str:
 
 
 def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
-    """The check run's first paragraphs, with advice for the maintainer."""
     times = pluralize(len(found.before), "time"), pluralize(len(found.after), "time")
     text = (
         f"I ran {_test_name(found.path)} {times[0]} without the change (on {code(branch, 100)} at "
@@ -107,7 +102,6 @@ def check_text(found: Verification) -> str:
 
 
 def describe_no_test() -> tuple[str, str]:
-    """The title and text of the check run where somebody took an edit without the test."""
     return (
         "No reproduction test",
         "The edit in this pull request was taken without the reproduction test, which it does not "
@@ -116,7 +110,6 @@ def describe_no_test() -> tuple[str, str]:
 
 
 def describe_conflict(branch: str) -> tuple[str, str]:
-    """The title and text of the check run on a head that conflicts with its base."""
     return (
         "Conflicts with the base branch",
         f"The change conflicts with {code(branch, 100)}: both changed the same lines. "
@@ -137,7 +130,6 @@ def review_answer(answers: Sequence[tuple[str, str]], head: str, markers: Sequen
 
 
 def failure_answer(markers: Sequence[str], name: str, spent: bool) -> str:
-    """To reviewers, when no edit passed the test, or the budget ran out first."""
     text = (
         "I reached the spending limit for one run, so the branch is unchanged. Raise `budget.run` "
         f"in `.github/capuchin.yml`, then write `/{name} fix` and what I should do."
@@ -157,7 +149,6 @@ def outsiders_note(untrusted: int) -> str:
 
 
 def budget_pause_note(ceiling: Ceiling, day: str) -> str:
-    """When the daily spending limit is reached; posted once a day."""
     whose = "of this repository" if ceiling == "repository" else "of this bot's operator"
     return (
         f"The daily spending limit {whose} is reached. I will respond to the comments here "
@@ -166,7 +157,6 @@ def budget_pause_note(ceiling: Ceiling, day: str) -> str:
 
 
 def handover_note(number: int) -> str:
-    """Posted once, when a person has pushed to the branch."""
     return (
         "Somebody else has pushed to this branch, so it is yours now: I will not push to it or "
         f"respond to reviews any more.\n\n{note_marker('handed-over', str(number))}\n"
@@ -174,7 +164,6 @@ def handover_note(number: int) -> str:
 
 
 def rebase_note(head: str, marker: str) -> str:
-    """After a conflict was resolved."""
     return (
         f"The base branch had changed the same lines, so I rewrote the change on top of it "
         f"({head}). The test fails there without the change and passes with it.\n\n{marker}\n"
@@ -182,7 +171,6 @@ def rebase_note(head: str, marker: str) -> str:
 
 
 def conflict_note(branch: str, marker: str) -> str:
-    """When a conflict could not be resolved."""
     return (
         f"This conflicts with {code(branch, 100)}: both changed the same lines, and I could not "
         "rewrite the change so that the test passes. Please resolve the conflict or close this "
@@ -191,7 +179,6 @@ def conflict_note(branch: str, marker: str) -> str:
 
 
 def no_checks_note(marker: str) -> str:
-    """When a draft becomes ready although only our own evidence supports it."""
     return (
         "I marked this as ready for review because its reproduction test passes. No other check "
         f"ran on it: this repository has no CI that reports here.\n\n{marker}\n"
@@ -199,7 +186,6 @@ def no_checks_note(marker: str) -> str:
 
 
 def issue_closed_note(issue: int, number: int) -> str:
-    """The last comment when the issue was closed without this pull request."""
     return (
         f"#{issue} is closed, so this pull request is no longer needed and I have closed it. "
         f"Thank you for looking at it.\n\n{note_marker('closed', str(number))}\n"
@@ -207,7 +193,6 @@ def issue_closed_note(issue: int, number: int) -> str:
 
 
 def replacement_note(number: int, new: int) -> str:
-    """The last comment on our earlier pull request `number` for the issue; `new` replaces it."""
     return (
         f"As requested, I started again: #{new} replaces this pull request, so I have closed it."
         f"\n\n{note_marker('closed', str(number))}\n"
@@ -215,7 +200,6 @@ def replacement_note(number: int, new: int) -> str:
 
 
 def stale_note(days: int, number: int) -> str:
-    """The last comment on an inactive pull request."""
     return (
         f"This had no activity for {pluralize(days, 'day')}, so I have closed it. If you still "
         f"want it, reopen it, or add the label to the issue again.\n\n"
@@ -232,7 +216,6 @@ def failure_note(failure: Failure, detail: str, marker: str, *, edit: str = "") 
 
 
 def stop_note(run: Run, marker: str) -> str:
-    """When somebody stopped a follow-up."""
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
     why = stop_reason(run.stop) if run.stop else "as requested"
     return f"I stopped {why}. {spent}\n\n{marker}\n"

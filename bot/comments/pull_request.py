@@ -82,22 +82,18 @@ RECORDED = "recorded answers"
 
 
 def pull_title(selection: Selection, issue: int) -> str:
-    """The pull request's title, and the fix commit's first line."""
     return line(selection.evidence.title, 100) or f"Fix issue {issue}"
 
 
 def reproduction_title(issue: int) -> str:
-    """The first line of the commit that adds the failing test."""
     return f"Add a failing test for #{issue}"
 
 
 def revert_title(login: Login) -> str:
-    """The first line of the commit that reverts one edit before another replaces it."""
     return f"Undo the edit, as @{login} asked"
 
 
 def commit_body(selection: Selection) -> str:
-    """The body of the commit that holds the edit."""
     return line(selection.evidence.change, 1000)
 
 
@@ -268,7 +264,6 @@ def models_note(accounts: Sequence[Account]) -> str:
 
 
 def render_cost(accounts: Sequence[Account]) -> str:
-    """Calls, tokens and cost by stage and model; empty if no model was called."""
     if not accounts:
         return ""
     rows = [
@@ -293,7 +288,6 @@ def render_cost(accounts: Sequence[Account]) -> str:
 
 
 def price_notes(accounts: Sequence[Account]) -> tuple[str, ...]:
-    """The assumed prices of models without a list price."""
     live = (a for a in accounts if not a.model.startswith("recorded"))
     return tuple(dict.fromkeys(account.price_note for account in live if account.price_note))
 

@@ -52,7 +52,6 @@ def render_refusal(run: Run, refusal: Refusal, name: str) -> str:
 
 
 def _existing_work(run: Run, work: ExistingWork, name: str) -> str:
-    """The signs that somebody works on the issue, and the ways on."""
     seen = list(_signs(work))
     if not seen:
         number = work.ours[-1].number
@@ -71,7 +70,6 @@ def _existing_work(run: Run, work: ExistingWork, name: str) -> str:
 
 
 def _signs(work: ExistingWork) -> Iterator[str]:
-    """What others do on the issue."""
     if work.locked:
         yield "the conversation is locked"
     if work.assignees:
@@ -86,7 +84,6 @@ def _signs(work: ExistingWork) -> Iterator[str]:
 
 
 def refusal_marker(login: Login) -> str:
-    """Identifies a refusal to one person; invisible on GitHub."""
     return (
         f"<!-- capuchin:refused login={''.join(c for c in login if c.isalnum() or c in '-_')} -->"
     )

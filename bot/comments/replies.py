@@ -34,7 +34,6 @@ def reply_marker(request_id: str) -> str:
 
 
 def command_waits(name: str) -> str:
-    """To a command that arrives while a run is active."""
     return (
         "I am already working on this issue. I will start on this when that run has ended; "
         f"`/{name} stop` stops both."
@@ -42,28 +41,23 @@ def command_waits(name: str) -> str:
 
 
 def nothing_to_stop() -> str:
-    """To `stop`, when no run is active."""
     return "I am not working on this, so there is nothing to stop."
 
 
 def no_run(name: str) -> str:
-    """To a question about a run, when there was no run."""
     return f"I have not worked on this issue in the last 30 days. Write `/{name} fix` to start me."
 
 
 def no_such_verb(name: str, verb: str, meant: str | None) -> str:
-    """To an unknown verb."""
     hint = f" Did you mean `/{name} {meant}`?" if meant else ""
     return f"I do not know {code(verb, 40)}.{hint} `/{name} help` lists all commands."
 
 
 def wrong_place(verb: str) -> str:
-    """To a verb for issues in a comment on a pull request or on one of its lines."""
     return f"{code(verb, 40)} does not work here. Please write it on the issue."
 
 
 def foreign_pull() -> str:
-    """To a command on a pull request that is not ours, or no longer ours."""
     return "I did not open this pull request, or no longer follow it up, so I leave it alone."
 
 
@@ -79,7 +73,6 @@ def answer_to_remark(progress: Progress, samples: int, name: str) -> str:
 
 
 def answer_to_mention(name: str) -> str:
-    """To talk that begins with our name and is no command."""
     return (
         f"I am here, but understand only commands: `/{name} fix` starts me on an issue, and "
         f"`/{name} help` lists the others."
@@ -87,7 +80,6 @@ def answer_to_mention(name: str) -> str:
 
 
 def no_samples(name: str) -> str:
-    """To `more` without a finished run whose samples are kept."""
     return (
         "I have no samples to continue from: I keep them for seven days. "
         f"`/{name} retry` starts from the beginning."
@@ -95,14 +87,12 @@ def no_samples(name: str) -> str:
 
 
 def how_many_samples(name: str, left: int) -> str:
-    """To `more` with no number that a run can draw."""
     if left < 1:
         return f"I have drawn as many samples as one run may. `/{name} retry` starts anew."
     return f"Please say how many further samples to draw, from 1 to {left}: `/{name} more 4`."
 
 
 def nothing_to_raise(name: str) -> str:
-    """To `budget`, when no run is active."""
     return (
         f"I am not working on this. `/{name} more` continues the last run, under a ceiling of its "
         "own."
@@ -125,7 +115,6 @@ def which_ceiling(name: str, run: float, most: float | None) -> str:
 
 
 def ceiling_raised(dollars: float) -> str:
-    """To `budget`."""
     return f"This run may now spend ${dollars:.2f} at list prices."
 
 
@@ -211,7 +200,6 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
 
 
 def invalid_config(found: LayerProblem) -> str:
-    """To `config`, when a settings file is not valid."""
     problem = found.problem
     return (
         f"{code(found.source)}, line {problem.line}, is not valid: {prose(problem.message, 600)} "

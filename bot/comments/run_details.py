@@ -102,8 +102,6 @@ def _sum_dollars(accounts: Sequence[Account]) -> float:
 
 
 class AttemptReport(Frozen):
-    """One attempt to make an environment."""
-
     name: str
     summary: str
     installed: bool
@@ -147,7 +145,6 @@ class EnvironmentReport(Frozen):
 
 
 def build_environment_report(record: EnvironmentRecord) -> EnvironmentReport:
-    """The report on the environment of a run."""
     best, health, installed = record.best, record.health, record.installation
     found: dict[str, Any] = {
         "rung": best.name if best else "",

@@ -49,14 +49,12 @@ def render_config(effective: EffectiveConfig) -> str:
 
 
 def render_config_lines(effective: EffectiveConfig) -> str:
-    """One line for each key with its value and source."""
     every = list_settings(effective)
     key = max(len(one.key) for one in every)
     return "".join(f"{one.key.ljust(key)}  {one.value}  # {one.source}\n" for one in every)
 
 
 def check_title(mistakes: Sequence[int]) -> str:
-    """The title of the check run on a pull request that edits settings: the number of errors."""
     total = sum(min(each, MAX_PROBLEMS) for each in mistakes)
     if not total:
         return "Valid"
@@ -65,7 +63,6 @@ def check_title(mistakes: Sequence[int]) -> str:
 
 
 def check_summary(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
-    """The check run's text: each file with its errors."""
     parts: list[str] = []
     for path, mistakes in found.items():
         lines = [f"- line {one.line}: {prose(one.message, 600)}" for one in mistakes]
@@ -135,7 +132,6 @@ def _setup_lines(working: WorkingAttempt) -> list[str]:
 
 
 def pull_title() -> str:
-    """The title of the pull request and of its commit."""
     return "Add a settings file for Capuchin"
 
 
@@ -155,12 +151,10 @@ def pull_body(login: Login, marker: str, *, sets_up: bool = False) -> str:
 
 
 def proposal_marker(request_id: str) -> str:
-    """Identifies the pull request that a command requested; invisible on GitHub."""
     return f"<!-- capuchin:settings {request_id} -->"
 
 
 def proposal_opened(number: int) -> str:
-    """To the person who requested it."""
     return f"I have proposed a settings file in #{number}. I will not change that pull request."
 
 
@@ -177,7 +171,6 @@ _NOT_PROPOSED: Final = "I could not propose a settings file"
 
 
 def nothing_to_propose_on() -> str:
-    """The reply for a repository without commits."""
     return f"{_NOT_PROPOSED}: the repository has no commits yet. Push some code, then ask again."
 
 

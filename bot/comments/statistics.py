@@ -19,7 +19,6 @@ from pipeline.selection.scoring.confidence import (
 from sandbox.frozen import replace
 
 MIN_FOR_RATE: Final = 10
-"""The smallest number for which a rate is shown."""
 
 
 class PullCounts(NamedTuple):
@@ -40,14 +39,10 @@ class PullCounts(NamedTuple):
     by_people: int = 0
     """Their commits were read, and one is by somebody else."""
     not_all_pulls: bool = False
-    """Some pull requests from the period were not read."""
     not_all_commits: bool = False
-    """Some commits from the period were not searched for reverts."""
 
 
 class Stats(NamedTuple):
-    """The outcomes of our work in a period."""
-
     period: str
     """The end of a sentence, such as `in the last 90 days`."""
     since: datetime
@@ -63,12 +58,10 @@ class Stats(NamedTuple):
 
 
 def how_many_days(name: str, most: int) -> str:
-    """To `stats` without a valid number of days."""
     return f"Please give a number of days from 1 to {most}, as in `/{name} stats 30`."
 
 
 def render_stats(stats: Stats) -> str:
-    """To `stats`."""
     pulls, runs = stats.pulls, stats.runs
     slices = {
         "merged": pulls.merged - pulls.reverted,
@@ -114,7 +107,6 @@ def summary_marker(month: str) -> str:
 
 
 def render_summary(stats: Stats, marker: str) -> str:
-    """The text of a monthly summary."""
     note = (
         "<sub>I write this once a month because this repository's settings have "
         "`monthly_summary: true`. Close this issue whenever you like.</sub>"

@@ -124,28 +124,23 @@ def status_marker(run_id: RunId) -> str:
 
 
 def result_marker(run_id: RunId) -> str:
-    """Identifies a run's result on the pull request where it was asked for."""
     return f"<!-- capuchin:result run={run_id} -->"
 
 
 def pull_marker(run_id: RunId) -> str:
-    """Identifies a run's pull request; invisible on GitHub."""
     return f"<!-- capuchin:run={run_id} -->"
 
 
 def find_run(body: str) -> RunId | None:
-    """The run in the marker of a pull request."""
     found = re.search(r"<!-- capuchin:run=([0-9a-f]{32}) -->", body)
     return RunId(found[1]) if found else None
 
 
 def render_started(run: Run) -> str:
-    """The status comment of a run that has just started."""
     return render_status(run, _work_sentence(run))
 
 
 def render_progress(run: Run, progress: Progress) -> str:
-    """The status comment while the run makes progress."""
     return render_status(
         replace(run, dollars=max(run.dollars, progress.dollars)),
         f"{_work_sentence(run)}\n\n{render_checklist(run, progress)}",
@@ -153,7 +148,6 @@ def render_progress(run: Run, progress: Progress) -> str:
 
 
 def render_waiting(run: Run, reason: Failure) -> str:
-    """The status comment of a started run that waits for an unavailable service."""
     more = "I have saved my progress, and will retry and continue from there."
     return render_status(run, f"{_work_sentence(run)}\n\n{waiting_sentence(reason)} {more}")
 
@@ -175,7 +169,6 @@ def _work_sentence(run: Run) -> str:
 
 
 def render_opened(run: Run, number: int, *, draft: bool, proven: bool = True) -> str:
-    """The status comment once the pull request is open."""
     if not proven:
         return render_status(
             run,
@@ -213,12 +206,10 @@ def render_no_fix(run: Run, result: NoFix, name: str = "", *, fixed_by: int | No
 
 
 def render_not_judged(run: Run) -> str:
-    """The status comment if pull requests cannot be compared because no code can be run."""
     return render_status(run, f"I cannot compare them: {no_fix_reason('no source files')}")
 
 
 def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
-    """The status comment of a failed run; `detail` is `Run.detail`."""
     return render_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
 
 
@@ -248,7 +239,6 @@ def render_stopped(run: Run, name: str, edit: Selection | None = None) -> str:
 
 
 def render_late_stop(run: Run, number: int) -> str:
-    """The status comment when the pull request was opened before the stop request arrived."""
     return render_status(
         run,
         f"I had already opened #{number} when the stop request arrived. Close it if you do not "
@@ -275,7 +265,6 @@ def omissions_note(skipped: SkippedComments) -> str:
 
 
 def render_status(run: Run, text: str) -> str:
-    """The status comment with `text`, then the run's id, cost, page and marker."""
     spent = f" · ${run.dollars:.2f} at list prices" if run.dollars else ""
     page = f" · [run page]({run.page_url})" if run.page_url else ""
     note = omissions_note(run.skipped)
@@ -286,7 +275,6 @@ def render_status(run: Run, text: str) -> str:
 
 
 def render_queued(run: Run, wait: QueuePosition) -> str:
-    """The status comment of a run that waits for a free worker."""
     expected = f" {start_words(wait)}" if wait.expected_seconds is not None else ""
     return render_status(
         run,
@@ -296,7 +284,6 @@ def render_queued(run: Run, wait: QueuePosition) -> str:
 
 
 def render_no_worker(run: Run) -> str:
-    """The status comment of a run while no worker is running."""
     return render_status(
         run,
         f"I will look into this, as @{run.asked_by} asked, but none of my workers is running at "

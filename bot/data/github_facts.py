@@ -226,13 +226,10 @@ class ReviewFacts(Fact):
 
 
 class LineCommentFacts(Fact):
-    """A comment on a line of a pull request."""
-
     id: int
     body: str | None = None
     path: str
     line: int | None = None
-    """None if the line no longer exists."""
     in_reply_to: int | None = Field(default=None, validation_alias="in_reply_to_id")
     author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
@@ -328,8 +325,6 @@ class ExistingWork(Frozen):
 
 
 class CoAuthor(NamedTuple):
-    """A person as commits name them."""
-
     login: Login
     email: str
 
@@ -339,7 +334,6 @@ class Identity:
     """The App and its account on GitHub, `name[bot]`."""
 
     app: int
-    """The App's id."""
     login: Login
     email: str
     """The noreply address that GitHub attributes to the App."""

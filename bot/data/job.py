@@ -25,8 +25,6 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Job:
-    """One issue at one commit, and the repository's options for it."""
-
     run_id: RunId
     issue: Issue
     codebase: Codebase
@@ -38,7 +36,6 @@ class Job:
     python: str = ""
     build: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables for builds and tests."""
     shared_budget: SharedBudget | None = None
     """The ceilings that this job shares with other runs; None: it has none."""
     environment_store: Callable[[str], Store] | None = None
@@ -49,7 +46,6 @@ class Job:
     as_of: date | None = None
     """The day as of which packages are installed; None: the day of the commit."""
     listen: Callable[[], Awaitable[Sequence[str]]] | None = None
-    """See `Workspace.listen`."""
     describe: Callable[[], Awaitable[str]] | None = None
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
 
@@ -107,9 +103,7 @@ class Outcome(Generic[R]):
 
 
 SolveOutcome = Outcome[Selection | NoFix]
-"""The result of solving an issue."""
 PlanOutcome = Outcome[Plan | NoFix]
-"""The result of a dry run."""
 SelectOutcome = Outcome[Choice | NoFix]
 """The result of choosing among edits from any source; `NoFix` if no tests can run here."""
 

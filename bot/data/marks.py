@@ -18,8 +18,6 @@ CHOSEN: Final = "chosen"
 
 
 class Mark(NamedTuple):
-    """How a script or a test ended."""
-
     sign: str
     """For a cell of a table; empty if unknown."""
     words: str

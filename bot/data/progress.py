@@ -25,7 +25,6 @@ from pipeline.data.progress import (
 from sandbox.frozen import Frozen, replace
 
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-"""In their order."""
 
 
 class Progress(Frozen):
@@ -44,7 +43,6 @@ class Progress(Frozen):
     files: int = 0
     """Files that the scout has read."""
     tests: int = 0
-    """Reproduction scripts that are written."""
     edits: int = 0
     edits_begun: int = 0
     """Edits that are written or under way."""
@@ -53,7 +51,6 @@ class Progress(Frozen):
     suite_run: int = 0
     """Tests of the repository that ran after that, with an edit or again; one counts each time."""
     suite_runs: int = 0
-    """The number of those runs."""
     dollars: float = 0.0
     """Spent so far at list prices."""
     at: datetime = Field(default_factory=now)
@@ -73,7 +70,6 @@ class ProgressTracker:
         self._suite_runs: dict[str, int] = {}
 
     def report(self, event: Event) -> None:
-        """Take account of `event`."""
         if changes := self._fold(event):
             self._progress = replace(self._progress, **changes, at=now())
             self._on_change(self._progress)

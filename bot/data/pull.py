@@ -50,7 +50,6 @@ class PullRecord(Frozen):
     repo: RepoRef
     pull: int
     issue: int
-    """Number of the issue that it fixes."""
     source_issue: Issue
     """The text of that issue when the fix was requested. Untrusted."""
     asked_by: Login

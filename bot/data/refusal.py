@@ -9,15 +9,11 @@ from bot.data.run import QuotaLimit, RunStatus
 
 
 class Stranger(NamedTuple):
-    """The requester may not start runs."""
-
     trust: tuple[str, ...]
     """The repository's setting that says who may."""
 
 
 class OptOut(NamedTuple):
-    """The issue has the label that excludes it."""
-
     label: str
 
 
@@ -34,7 +30,6 @@ Refusal = (
 
 
 def end_status(refusal: Refusal) -> RunStatus:
-    """How a run ends that is refused."""
     if refusal == "label removed":
         return RunStatus.STOPPED
     if refusal in ("edited", "only pictures") or isinstance(refusal, ExistingWork):

@@ -136,7 +136,6 @@ class IssueRemark(Frozen):
     repo: RepoRef
     issue: int
     remark: int
-    """The id of the comment."""
     by: Login
     at: datetime
     delivery: str
@@ -178,7 +177,6 @@ class PullUpdate(Frozen):
     number: int = 0
     """Of the pull request or issue."""
     others: tuple[int, ...] = ()
-    """Further pull requests: several may have the same head."""
     branches: tuple[str, ...] = ()
     """For `base`, none means any."""
     delay: Delay = Delay.IMMEDIATE
@@ -212,8 +210,6 @@ class SetUpRequest(Frozen):
 QueuedKind = (
     CommandRequest | IssueRemark | RunRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
 )
-"""What waits for a worker."""
-
 AccessKind = Literal["given", "accepted", "taken", "moved"]
 """`accepted`: the owner granted what the App has asked for since it was installed."""
 

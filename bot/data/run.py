@@ -19,7 +19,6 @@ Login = NewType("Login", str)
 QuotaSubject = Literal["person", "repository", "installation"]
 
 CHECK_NAME: Final = "Capuchin's settings"
-"""The name of the check run on pull requests that edit the settings file."""
 
 
 def is_app(login: Login) -> bool:
@@ -53,11 +52,8 @@ class RunStatus(StrEnum):
     OPENED_PULL_REQUEST = "opened pull request"
     NO_FIX = "no fix"
     PLANNED = "planned"
-    """A dry run ended; it opens nothing."""
     JUDGED = "judged"
-    """Pull requests were compared; that pushes nothing."""
     SWAPPED = "swapped"
-    """A pull request got another edit."""
     NEEDS_CONFIRMATION = "asked back"
     """Somebody seems to work on the issue; the requester must confirm the request."""
     REFUSED = "refused"
@@ -88,21 +84,15 @@ class Mode(StrEnum):
     FIX = "fix"
     """Open a pull request, as the repository's configuration says."""
     AUTO = "auto"
-    """As FIX, but without asking for confirmation, and never as a draft."""
     PLAN = "plan"
     """A dry run: the suspected cause, a reproduction test and a cost estimate; opens nothing."""
     FOLLOW_UP = "follow-up"
-    """Do what is due on one of our pull requests."""
     VERIFY = "verify"
-    """As FOLLOW_UP, and verify the evidence again even if nothing has changed."""
     JUDGE = "judge"
-    """Compare pull requests of others; pushes nothing."""
     USE = "use"
-    """Replace the edit in a pull request by another edit of the same run."""
 
     @property
     def is_follow_up(self) -> bool:
-        """Whether the run works on one of our pull requests."""
         return self in (Mode.FOLLOW_UP, Mode.VERIFY)
 
     @property
@@ -120,13 +110,9 @@ class Lane(StrEnum):
 
 
 class CommentLocation(StrEnum):
-    """Where a comment was written."""
-
     ISSUE = "issue"
     PULL = "pull request"
-    """In the conversation of a pull request."""
     REVIEW = "review"
-    """On a line of a pull request's diff."""
 
 
 class IssueVersion(Frozen):
@@ -145,7 +131,6 @@ class StopReason(StrEnum):
     UNLABELED = "unlabeled"
     CLOSED = "closed"
     GONE = "gone"
-    """The issue was deleted or transferred."""
     NO_ACCESS = "no access"
     """The App was uninstalled or suspended, or the repository removed, deleted or archived."""
     DISABLED = "disabled"
@@ -170,7 +155,6 @@ class Failure(StrEnum):
     """
 
     ISSUE_GONE = "issue gone"
-    """The issue was deleted or transferred before the run."""
     ISSUE_CLOSED = "issue closed"
     REPOSITORY_GONE = "repository gone"
     """The repository, or the commit that the run started from, no longer exists."""
@@ -189,7 +173,6 @@ class Failure(StrEnum):
     CONFIG_INVALID = "config invalid"
     NOT_PYTHON = "not python"
     ENVIRONMENT = "environment"
-    """The repository could not be installed."""
     MODEL_UNAVAILABLE = "model unavailable"
     MODEL_MISCONFIGURED = "model misconfigured"
     MODEL_REFUSED = "model refused"
@@ -204,7 +187,6 @@ class Failure(StrEnum):
     WRITES_SPENT = "writes spent"
     """Too many writes by the installation in this minute or hour, by our own count."""
     NO_PROGRESS = "no progress"
-    """The run started too often without a new checkpoint."""
     OTHER_FORMAT = "other format"
     """Another version of Capuchin saved the run; `Run.detail` has the sentence for the log."""
     INTERNAL = "internal"
@@ -226,13 +208,10 @@ class LabeledIssue(Frozen):
     repo: RepoRef
     issue: int
     actor: Login
-    """Login of the person who added the label."""
     at: datetime
-    """When the label was added."""
     label: str = ""
     """The label as spelled on the issue."""
     mode: Mode = Mode.FIX
-    """What the label asks for."""
 
 
 class SkippedComments(Frozen):
@@ -256,9 +235,7 @@ class Run(Frozen):
     id: RunId
     repo: RepoRef
     issue: int
-    """Number of the issue, or of the pull request in a follow-up run."""
     asked_by: Login
-    """Login of the person who requested it."""
     delivery: str
     """X-GitHub-Delivery of the event that started it, or another id of the request."""
     mode: Mode = Mode.FIX
@@ -376,4 +353,3 @@ class QuotaLimit(NamedTuple):
 
     subject: QuotaSubject
     runs: int
-    """How many it allows in a day."""

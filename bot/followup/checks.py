@@ -30,11 +30,9 @@ class HeadChecks(NamedTuple):
     statuses: Sequence[StatusFacts]
 
     def have_ended(self) -> bool:
-        """Whether every suite, run and status has an end."""
         return not self._wait(now())
 
     def failing_names(self) -> list[str]:
-        """The names of the runs and statuses that failed."""
         runs = [run.name for run in self.runs if run.conclusion in FAILED]
         return runs + [one.context for one in self.statuses if one.state in ("error", "failure")]
 

@@ -39,7 +39,6 @@ class PullRun(RunContext):
     """The issue that the pull request fixes; None when it is gone."""
     record: PullRecord
     adopted: RedisStore | None
-    """The checkpoints of an earlier run that this one takes up; see `find_broken_off`."""
 
     @property
     def work(self) -> RedisStore:
@@ -67,7 +66,6 @@ class PullRun(RunContext):
         await self.lease.storage.pulls.drop(self.record.repo, self.record.pull)
 
     async def comment_once(self, marker: str, body: str) -> None:
-        """Comment on the pull request, unless a comment there holds `marker` already."""
         await self.lease.require()
         await self.repo.issues.comment_once(self.pull.number, marker, body)
 
@@ -114,7 +112,6 @@ class FeedbackBatch(Frozen):
     untrusted: int = 0
     """How many comments were left out because their authors may not push."""
     done: bool = False
-    """The changes are pushed and every remark is answered."""
 
 
 class FeedbackReader:

@@ -34,7 +34,6 @@ from sandbox.frozen import Frozen, replace
 
 CONFLICT_KEY = "clash"
 UNPUBLISHED_KEY = "unpublished"
-"""The checkpoint that holds the edit that GitHub did not take."""
 
 
 class Conflict(Frozen):

@@ -142,7 +142,6 @@ class FollowUpRun:
     runner: PipelineRunner
 
     async def handle(self, run: Run, lease: Lease) -> Run:
-        """See `RunHandler.handle`."""
         try:
             with translate_errors():
                 async with self.github.open_repository(run.repo, about=run.issue) as repo:

@@ -332,7 +332,6 @@ async def _apply_diff(git_dir: Path, diff: str, index: Mapping[str, str]) -> Non
 
 
 def signature_env(author: Identity, at: datetime) -> dict[str, str]:
-    """The environment of `git commit-tree`: author, committer and date."""
     when = f"{int(at.astimezone(UTC).timestamp())} +0000"
     return {
         "GIT_AUTHOR_NAME": author.login,

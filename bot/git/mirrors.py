@@ -154,14 +154,11 @@ class Checkout:
 
     git_dir: Path
     base: CommitSha
-    """Full SHA."""
     branch: str
     """The branch of `base`, and the base branch of the pull request."""
 
 
 class Usage(NamedTuple):
-    """Disk used by the mirrors, and what was deleted."""
-
     size_bytes: int
     evicted_bytes: int
 
@@ -253,7 +250,6 @@ class Mirrors:
                 return ""
 
     async def discard(self, remote: Remote, full_name: str) -> None:
-        """Delete a damaged mirror."""
         place = self.path_of(remote, full_name)
         async with _lock(place):
             await asyncio.to_thread(_discard, place)
@@ -307,7 +303,6 @@ _CONFIG: Final = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n"
 _PROMISED: Final = (
     '[extensions]\n\tpartialClone = capuchin\n[remote "capuchin"]\n\tpromisor = true\n'
 )
-"""Objects may be missing."""
 _OWN_FILE: Final = re.compile(
     r"FETCH_HEAD|HEAD|config|info|logs|objects|packed-refs|refs|shallow"
     r"|[\w-]+\.lock|shallow_\w+|gc\.(?:log|pid)|capuchin-reading\.sqlite(?:-\w+)?"
@@ -341,7 +336,6 @@ def _renew(place: Path, more: str = "") -> None:
 
 
 async def _create(place: Path, commit: str) -> None:
-    """An empty bare repository at `path_of`, whole or not at all."""
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".new-", dir=place.parent))
     await create_bare(scratch, commit)
     await asyncio.to_thread(scratch.rename, place)

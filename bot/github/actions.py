@@ -13,7 +13,6 @@ from bot.github.repository_api import RepositoryApi
 ACTIONS_APP: Final = "github-actions"
 """The slug of the App that makes the check runs of Actions; their ids are those of the jobs."""
 LOG_BYTES: Final = 200_000
-"""How much of a log's end is kept."""
 
 
 class Actions:

@@ -148,7 +148,6 @@ class GitHubApp:
                         yield ref
 
     async def list_installations(self) -> list[InstallationFacts]:
-        """Every installation of the App, with what its owner has accepted."""
         async with self._open_client() as client:
             return [one async for one in self._list_installations(client)]
 
@@ -178,7 +177,6 @@ class GitHubApp:
         return AppFacts.model_validate(app.data)
 
     async def list_deliveries(self, count: int) -> list[DeliveryFacts]:
-        """The latest webhooks that GitHub has tried to deliver, the newest first."""
         async with self._open_client() as client:
             where = api_path("app", "hook", "deliveries")
             params = {"per_page": count}

@@ -35,7 +35,6 @@ class Attached(NamedTuple):
     pictures: tuple[str, ...]
     """Addresses, in the order of their `[image]` marks."""
     files: tuple[str, ...]
-    """Addresses of attached files."""
 
 
 def find_attached(text: str) -> Attached:
@@ -48,7 +47,6 @@ def find_attached(text: str) -> Attached:
 
 
 def file_name(url: str) -> str:
-    """The name of an attached file."""
     return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
@@ -84,8 +82,6 @@ def find_signed(body_html: str) -> dict[str, str]:
 
 
 class AttachmentReader:
-    """Fetches attachments without a credential; use as `async with`."""
-
     def __init__(self, github_url: str) -> None:
         self._root = github_url.rstrip("/")
         # Not compressed: a small answer could become a huge one.

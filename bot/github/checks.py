@@ -28,13 +28,11 @@ class Annotation:
     path: str
     line: int
     message: str
-    """Plain text."""
     column: int | None = None
     """From 1."""
     level: Literal["notice", "warning", "failure"] = "failure"
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON for GitHub."""
         fields: dict[str, Any] = {
             "path": self.path,
             "start_line": self.line,
@@ -57,9 +55,7 @@ class CompletedCheck:
     conclusion: Conclusion
     title: str
     summary: str
-    """Markdown."""
     text: str = ""
-    """Markdown."""
     annotations: Sequence[Annotation] = ()
 
 
@@ -72,7 +68,6 @@ class PendingCheck:
     external_id: str
     title: str
     summary: str
-    """Markdown."""
 
 
 class Checks:

@@ -101,8 +101,6 @@ class AppCredential:
 
 
 class MintedToken(NamedTuple):
-    """An installation token."""
-
     value: str
     expires: float
     """Seconds since the epoch."""
@@ -228,7 +226,6 @@ def explain_refusal(
 async def load_installation(
     client: GitHubClient, app: AppCredential, installation: int
 ) -> InstallationFacts:
-    """An installation of the App. Raises GitHubError."""
     found = await client.send("GET", api_path("app", "installations", installation), app)
     return InstallationFacts.model_validate(found.data)
 

@@ -71,8 +71,6 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
 class Credential(Protocol):
-    """Authorizes a request."""
-
     async def get_header(self) -> str:
         """The Authorization header's value; empty to send none."""
         ...

@@ -44,7 +44,6 @@ class Issues:
         self._own_login = own_login.lower()
 
     async def get(self, number: int) -> IssueFacts | None:
-        """The issue; None if it was deleted or transferred to another repository."""
         try:
             found = IssueFacts.model_validate(await self._api.get("issues", number))
         except NotFound:
@@ -138,20 +137,15 @@ class Issues:
         return True
 
     async def react(self, number: int, content: Reaction) -> None:
-        """Add our reaction to an issue; GitHub ignores a second one."""
         await self.reactions(number).add(content)
 
     async def unreact(self, number: int, content: Reaction) -> None:
-        """Remove our reaction to an issue, if it is there."""
         await self.reactions(number).remove(content)
 
     def reactions(self, *what: str | int) -> Reactions:
-        """Our reactions to an issue (its number) or to a comment (`"comments"` and its id)."""
         return Reactions(self._api, self.is_own, "issues", *what)
 
     async def create_label(self, name: str, description: str) -> None:
-        """Create a label of the repository, unless it has one of that name."""
-
         async def find() -> bool | None:
             try:
                 await self._api.get("labels", name)
@@ -181,7 +175,6 @@ class Issues:
             return
 
     async def list_with_label(self, label: str) -> AsyncIterator[IssueFacts]:
-        """Open issues with the label, without pull requests."""
         async for item in self._api.paginate("issues", limit=3, state="open", labels=label):
             found = IssueFacts.model_validate(item)
             if found.pull_request is None:

@@ -55,14 +55,12 @@ class Pulls:
         self._owner = owner
 
     async def get(self, number: int) -> PullRequestFacts | None:
-        """The pull request; None if it does not exist."""
         try:
             return PullRequestFacts.model_validate(await self._api.get("pulls", number))
         except NotFound:
             return None
 
     async def edit_description(self, number: int, body: str) -> None:
-        """Replace its description."""
         await self._api.send("PATCH", "pulls", number, json={"body": body})
 
     async def find_fork_point(self, base: str, head: str) -> CommitSha | None:
@@ -128,7 +126,6 @@ class Pulls:
         return await self._api.find_or_create(find, create)
 
     async def close(self, number: int) -> None:
-        """Close it without merging, if it is open."""
         await self._api.send("PATCH", "pulls", number, json={"state": "closed"})
 
     async def mark_ready(self, node_id: str) -> None:
@@ -153,7 +150,6 @@ class Pulls:
         await self._api.query_graphql(REACT_MUTATION, {"id": node_id})
 
     async def list_since(self, moment: datetime) -> tuple[list[PullRequestFacts], bool]:
-        """All pull requests opened since `moment`, newest first, and whether some were not read."""
         listed = self._api.paginate(
             "pulls", limit=LISTED_PAGES, state="all", sort="created", direction="desc"
         )
@@ -235,7 +231,6 @@ class Pulls:
         return True
 
     async def get_head(self, number: int) -> CommitSha | None:
-        """The full SHA of its head; None if the pull request does not exist."""
         try:
             found = await self._api.get("pulls", number)
         except NotFound:

@@ -34,11 +34,8 @@ UNSAID_SECONDS: Final = 60.0
 
 
 class Answer(NamedTuple):
-    """An answer that is no success."""
-
     status: int
     words: str = ""
-    """Its `message`."""
     headers: Mapping[str, str] = {}
     """Lower-case names."""
 

@@ -77,7 +77,6 @@ class Repository:
         return await self._api.credential.get_token()
 
     async def get_facts(self) -> RepositoryFacts | None:
-        """The repository's data; None if it is gone or the App was uninstalled."""
         try:
             return RepositoryFacts.model_validate(await self._api.get())
         except NotFound:
@@ -114,7 +113,6 @@ class Repository:
         return await _read_file(self._defaults, *segments)
 
     async def get_branch_head(self, branch: str) -> CommitSha | None:
-        """The full SHA of a branch; None if the branch does not exist."""
         try:
             found = await self._api.get("git", "ref", "heads", *branch.split("/"))
         except NotFound:
@@ -151,7 +149,6 @@ class Repository:
         return found, len(found) == HISTORY_PAGES * PER_PAGE
 
     async def create_blob(self, content: bytes) -> str:
-        """The SHA of a file."""
         encoded = base64.b64encode(content).decode()
         return await self._create("blobs", {"content": encoded, "encoding": "base64"})
 
@@ -198,7 +195,6 @@ class Repository:
         await self._api.find_or_create(lambda: self.get_branch_head(branch), create)
 
     async def delete_branch(self, branch: str) -> None:
-        """Delete a branch, if it exists."""
         try:
             await self._api.send("DELETE", "git", "refs", "heads", *branch.split("/"))
         except (NotFound, Unprocessable):  # GitHub answers 422 for a missing reference

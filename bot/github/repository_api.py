@@ -197,7 +197,6 @@ class Reactions:
         self._path = (*what, "reactions")
 
     async def add(self, content: Reaction) -> None:
-        """Add a reaction; GitHub ignores a second one."""
         json = {"content": content}
 
         async def find() -> ReactionFacts | None:
@@ -210,7 +209,6 @@ class Reactions:
         await self._api.find_or_create(find, create)
 
     async def remove(self, content: Reaction) -> None:
-        """Remove a reaction, if it is there."""
         found = await self._find_own(content)
         if found is None:
             return

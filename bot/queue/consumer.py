@@ -25,7 +25,6 @@ MAX_CONCURRENT: Final = 4
 """Commands that one worker executes at a time."""
 POLL_SECONDS: Final = 0.1
 MAX_TRIES: Final = 3
-"""Tries of a command that fails because of a bug."""
 
 logger = logging.getLogger(__name__)
 

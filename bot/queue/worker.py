@@ -59,7 +59,6 @@ class Slots:
         self._closed = True
 
     def count(self, lane: Lane) -> int:
-        """How many runs of the lane are worked on."""
         return sum(attempt.lease.run.mode.lane is lane for attempt in self.attempts.values())
 
     def is_full(self, lane: Lane) -> bool:
@@ -195,7 +194,6 @@ class Worker:
         )
 
     def build_sweep(self, storage: Storage, nudges: Nudges) -> Sweep:
-        """What this worker does at intervals."""
         timings, label = self._settings.timings, self._settings.label
         actions, outage = self._sweep_actions, self._outage
         return Sweep(storage, nudges, actions, outage, timings=timings, label=label)

@@ -131,7 +131,6 @@ def _list_alternatives(node: Node) -> list[str]:
 
 
 def spell_value(value: object) -> str:
-    """A value as YAML spells it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -339,7 +339,6 @@ def json_schema() -> dict[str, Any]:
 
 
 def key_description(root: Node, key: str) -> str:
-    """A key's description on one line. `root` is `json_schema()`; dots join nested keys."""
     return " ".join(str(find_node(root, key.split(".")).get("description", "")).split())
 
 
@@ -349,8 +348,6 @@ DEFAULT_SOURCE: Final = "default"
 
 @dataclass(frozen=True)
 class Layer:
-    """One file of settings; `source` is its name for people."""
-
     source: str
     text: str
 
@@ -374,8 +371,6 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class EffectiveConfig:
-    """The merged settings."""
-
     config: RepoConfig
     origins: Mapping[str, str]
     """Each key that a file sets, with dots, and the source of the last such file."""

@@ -159,8 +159,6 @@ class ModelContext:
 
 @dataclass(frozen=True)
 class SelectionModels:
-    """The models that a choice among given edits may use."""
-
     solver: Model | None
     orm: Reward | None
 
@@ -230,8 +228,6 @@ def solver_sees(settings: ModelSettings) -> bool:
 
 
 class ModelFactory:
-    """Builds the models of runs. The runs of one process share the windows of each server."""
-
     def __init__(self, settings: ModelSettings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
         """`waits`: seconds before each further attempt at a call that failed."""
         self._settings = settings

@@ -33,7 +33,6 @@ def system_ca_bundle() -> Path | None:
 
 
 def docker_address(settings: SandboxSettings) -> DockerAddress:
-    """The address of Docker in the settings."""
     return DockerAddress(settings.docker_url, tls=settings.docker_tls_dir)
 
 

@@ -66,7 +66,6 @@ class RunContext:
 
     @property
     def store(self) -> RedisStore:
-        """The run's checkpoints."""
         return self.lease.checkpoints
 
     @property
@@ -76,7 +75,6 @@ class RunContext:
 
     @property
     def remote(self) -> Remote:
-        """The repository, for git."""
         remote = Remote.on_github(
             self.settings.github_url, self.facts.full_name, self.repo.get_token
         )
@@ -84,7 +82,6 @@ class RunContext:
 
     @property
     def base_branch(self) -> str:
-        """The branch that the run's pull request goes into."""
         return self.config.base_branch or self.facts.default_branch
 
     async def fetch(self, commit: CommitSha | None = None) -> Checkout:
@@ -98,7 +95,6 @@ class RunContext:
         )
 
     async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
-        """The job for `issue` in `codebase`, under the repository's options and budgets."""
         config = self.config
         return Job(
             run_id=self.run.id,
@@ -133,7 +129,6 @@ class IssueRun(RunContext):
 
     @property
     def checkout(self) -> Checkout:
-        """The run's base commit, which `begin_run` fetched and saved."""
         assert self.run.base_commit, "begin_run comes first"
         git_dir = self.mirrors.path_of(self.remote, self.facts.full_name)
         return Checkout(git_dir, self.run.base_commit, self.base_branch)
@@ -176,7 +171,6 @@ class IssueRun(RunContext):
         return saved.recalibration
 
     async def open_codebase(self) -> Codebase:
-        """The files of the base commit."""
         return await Codebase.open(self.checkout.git_dir, self.checkout.base)
 
     @asynccontextmanager

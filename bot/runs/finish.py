@@ -59,7 +59,6 @@ class RunFinisher:
     github: GitHubApp
 
     async def fail(self, run: Run, lease: Lease) -> Run:
-        """Report `run.failure` on the issue, if GitHub permits."""
         waits = run.detail.partition("\n")[0] == AWAITS_APPROVAL
         run = replace(run, status=RunStatus.NEEDS_CONFIRMATION if waits else RunStatus.FAILED)
         edit = await _load_edit(run, lease)

@@ -63,11 +63,9 @@ class Publication:
     """The repository's own template for the description."""
     labels: tuple[str, ...] = ()
     co_author: CoAuthor = field(kw_only=True)
-    """Who asked for the edit."""
 
     @property
     def title(self) -> str:
-        """The title of the commit that holds the edit."""
         return self.commit_style.format_title(
             "fix", pull_request.pull_title(self.selection, self.run.issue)
         )
@@ -250,7 +248,6 @@ FOLDERS: Final = (".github/", "", "docs/")
 """In GitHub's order."""
 NAMES: Final = ("pull_request_template.md", "pull_request_template.txt", "pull_request_template")
 MAX_CHARACTERS: Final = 20_000
-"""A longer text is a document, and not used as a template."""
 
 
 async def find_template(repo: Repository, codebase: Codebase) -> str | None:

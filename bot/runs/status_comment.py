@@ -67,7 +67,6 @@ class StatusComment:
         return await self._find_or_create(run, text)
 
     def update(self, progress: Progress) -> None:
-        """Show `progress` soon, unless a later `update` replaces it."""
         self._latest = progress
         self._news.set()
 

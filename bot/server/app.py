@@ -238,7 +238,6 @@ class Intake:
         return JSONResponse({"order": request.id, "status": status}, 202 if taken else 200)
 
     async def webhook(self, request: Request) -> Response:
-        """Answer one delivery by GitHub."""
         answer = await self._process(request)
         event = request.headers.get("x-github-event", "")[:40]
         if answer.status_code < 400:  # what is refused is counted: strangers could fill the log

@@ -179,7 +179,6 @@ class OneEnd:
 
 
 def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
-    """Build a uvicorn server with these limits."""
     uvicorn_log = logging.getLogger("uvicorn.error")
     if not any(isinstance(each, OncePerMinute) for each in uvicorn_log.filters):
         uvicorn_log.addFilter(OncePerMinute())

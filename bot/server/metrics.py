@@ -59,8 +59,6 @@ def render_metrics(
 
 @dataclass(frozen=True, eq=False)
 class _Scrape(Collector):
-    """The metrics of one scrape."""
-
     totals: Totals | None
     workers: Sequence[WorkerState]
     measured: Measurements

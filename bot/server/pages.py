@@ -116,7 +116,6 @@ class Pages:
         return await asyncio.to_thread(found.render, **values)
 
     async def render_runs(self, storage: Storage, query: Mapping[str, str]) -> str:
-        """The list of the runs that match `query`. Raises redis-py's errors."""
         wanted = RunFilter.parse(query)
         found = await storage.run_queries.list_recent()
         listing = list_runs(found, wanted, most=MAX_LISTED)
@@ -144,7 +143,6 @@ class Pages:
         }
 
     def _comment_url(self, run: Run) -> str:
-        """The address of the status comment, which links to the page."""
         url = self._issue_url(run)
         return f"{url}#issuecomment-{run.comment_id}" if url and run.comment_id else ""
 

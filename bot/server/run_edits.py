@@ -49,7 +49,6 @@ class RunEdit(NamedTuple):
     passed: str
     """What it passed and broke, in our words."""
     votes: int
-    """The number of scripts that it passes."""
     diff: tuple[DiffLine, ...]
     runs: tuple[ScriptRun, ...]
     reproduction: Mark
@@ -80,8 +79,6 @@ class ReproductionTest(NamedTuple):
 
 
 class EditTable(NamedTuple):
-    """Edits × scripts."""
-
     scripts: tuple[Script, ...]
     votes: int
     """The number of scripts that pass without any edit."""

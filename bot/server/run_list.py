@@ -65,8 +65,6 @@ class RunFilter(NamedTuple):
 
 
 class Day(NamedTuple):
-    """The runs that ended on one day (UTC)."""
-
     day: date
     opened: int
     no_fix: int
@@ -83,11 +81,8 @@ class Day(NamedTuple):
 
 
 class RunListing(NamedTuple):
-    """One page of the list."""
-
     runs: tuple[Run, ...]
     found: int
-    """The number of matching runs on all pages."""
     pages: int
     days: tuple[Day, ...]
     """The last 30 of the matching runs, oldest first."""
@@ -222,9 +217,7 @@ class Chart(NamedTuple):
 
     title: str
     svg: Markup
-    """The picture, with a description for screen readers."""
     legend: tuple[tuple[str, str], ...] = ()
-    """Styles and their meanings."""
 
 
 def draw_days(days: Sequence[Day]) -> tuple[Chart, ...]:

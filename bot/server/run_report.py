@@ -133,8 +133,6 @@ class FileRow(NamedTuple):
 
 
 class FilesShown(NamedTuple):
-    """The ranked files."""
-
     rows: tuple[FileRow, ...]
     more: int
     of: int
@@ -146,8 +144,6 @@ class FilesShown(NamedTuple):
 
 
 class EnvironmentShown(NamedTuple):
-    """The health of the environment; untrusted."""
-
     verdict: str
     """Whether it works; empty if nothing could be installed."""
     summary: str
@@ -175,11 +171,9 @@ class RunReport(NamedTuple):
     confidence: float | None = None
     """How likely the proposed edit is right; None if a person chose it."""
     remarks: tuple[RemarkShown, ...] = ()
-    """The feedback that a follow-up answers."""
     answer: str = ""
     """What the model answered to it; untrusted."""
     destinations: str = ""
-    """The hosts that received code, in Markdown."""
     others: tuple[Run, ...] = ()
     """The issue's other runs, newest first."""
     has_bundle: bool = False

@@ -77,8 +77,6 @@ _MOST_KEPT: Final = 20_000_000
 
 
 class RunRoutes:
-    """The routes of the runs' pages."""
-
     def __init__(self, settings: Settings, storage: Storage) -> None:
         self._settings = settings
         self._storage = storage
@@ -89,7 +87,6 @@ class RunRoutes:
         self._streams = 0
 
     def add_to(self, app: FastAPI) -> None:
-        """Make `app` answer them."""
         for path, handler in (
             ("/runs", self.show_runs),
             ("/api/runs", self.send_runs),
@@ -112,7 +109,6 @@ class RunRoutes:
         return HTMLResponse(page, headers=self._pages.list_headers)
 
     async def send_runs(self, request: Request) -> Response:
-        """The same list as JSON, for the operator's programs."""
         from bot.server.run_api import to_rows
         from bot.server.run_list import RunFilter, list_runs
         from bot.storage.history import MAX_LISTED
@@ -129,7 +125,6 @@ class RunRoutes:
         return Response(rows.model_dump_json(), media_type="application/json", headers=headers)
 
     async def send_schema(self) -> Response:
-        """What `send_runs` answers, as a JSON Schema."""
         from bot.server.run_api import RunRows
 
         text = json.dumps(RunRows.model_json_schema(mode="serialization"))

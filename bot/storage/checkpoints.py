@@ -59,7 +59,6 @@ class RedisStore:
         self._in_flight = in_flight or InFlightWork()
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        """See `pipeline.store.Store`."""
         redis_key = self._redis_key(key)
         packed = await self._redis.get(redis_key)
         if packed is None:
@@ -70,7 +69,6 @@ class RedisStore:
             return None
 
     async def save(self, key: str, value: BaseModel) -> None:
-        """See `pipeline.store.Store`."""
         redis_key = self._redis_key(key)
         await self._save_packed(key, redis_key, zlib.compress(encode_record(value)))
 
@@ -107,7 +105,6 @@ class RedisStore:
         await self._drop([key for key in await self.list_documents() if key not in LONG_LIVED_KEYS])
 
     async def drop_all(self) -> None:
-        """Delete all documents, and the text of the issue that the run was asked for with."""
         await self._drop([*await self.list_documents(), VERSION_KEY])
 
     async def _drop(self, names: list[str]) -> None:

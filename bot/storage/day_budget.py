@@ -126,7 +126,6 @@ class DayBudget:
         return budget
 
     async def reserve(self, bounds: CostBounds) -> Grant:
-        """See `pipeline.budget.SharedBudget`."""
         day = self._today()
         # The worker's fence is not needed: a number is used once, and `open` drops older grants.
         name = f"{self._run_id}:{next(self._numbers)}"
@@ -145,7 +144,6 @@ class DayBudget:
             await asyncio.sleep(0.5)  # a call in flight may give money back
 
     async def settle(self, grant: Grant, dollars: float) -> None:
-        """See `pipeline.budget.SharedBudget`."""
         day, _, name = grant.name.partition(" ")
         with self._steps.uncancellable():
             await self._run_script(SETTLE, day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)])

@@ -58,8 +58,6 @@ class _DecidedEdits(Frozen):
 
 
 class RunHistory(NamedTuple):
-    """What is kept of a repository, the oldest run first."""
-
     entries: list[RunHistoryEntry]
     begins_at: datetime | None
     """When the oldest of all that is kept ended; None when nothing is."""
@@ -165,7 +163,6 @@ class RunQueries(RedisRecords):
         return await self._load_runs(ids)
 
     async def load_totals(self) -> Totals:
-        """The numbers of now."""
         active = await self.list_active()
         facts = await cast(Awaitable[dict[bytes, bytes]], self._redis.hgetall(self._keys.totals))
         known = {name.decode(): value for name, value in facts.items()}

@@ -213,7 +213,6 @@ class Keys:
         return f"{self.prefix}environment:{image}:{key}"
 
     def repository(self, repo: RepoRef, key: str) -> str:
-        """What the runs of a repository share."""
         return f"{self.prefix}repository:{repo.id}:{key}"
 
     def checkpoint(self, run_id: RunId, key: str) -> str:

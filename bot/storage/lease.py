@@ -95,7 +95,6 @@ class Lease:
         self._redis = storage.redis
         self._keys = storage.keys
         self.run = run
-        """The record as last saved."""
         self.cause = ""
         """What the run failed with, for the log alone."""
         self.worker = worker
@@ -138,7 +137,6 @@ class Lease:
 
     @property
     def checkpoints(self) -> RedisStore:
-        """What the pipeline saves for this run."""
         return self.storage.checkpoints(self.run.id, self.in_flight)
 
     def open_environment(self, image: str) -> CacheStore:

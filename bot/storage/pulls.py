@@ -34,13 +34,11 @@ class PullRecords(RedisRecords):
     """
 
     async def get(self, repo: RepoRef, pull: int) -> PullRecord | None:
-        """None for a pull request that is not ours, or closed."""
         asked = self._redis.hget(self._keys.pulls(repo.id), str(pull))
         found = await cast("Awaitable[bytes | None]", asked)
         return await self._read(repo.id, str(pull), found)
 
     async def list_all(self, repo: RepoRef) -> list[PullRecord]:
-        """All of a repository."""
         key = self._keys.pulls(repo.id)
         found = await cast("Awaitable[dict[bytes, bytes]]", self._redis.hgetall(key))
         read = [await self._read(repo.id, pull.decode(), one) for pull, one in found.items()]

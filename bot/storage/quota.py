@@ -91,7 +91,6 @@ class InstallationWrites:
         self._render = render
 
     async def take(self, share: float, *, creates: bool) -> float:
-        """See `WriteBudget`."""
         of = self._timings
         keys = [self._key, *([f"{self._key}:minute"] if creates else [])]
         args = [
@@ -107,12 +106,10 @@ class InstallationWrites:
             await self._redis.set(f"{self._key}:blocked", until, px=max(1, int(seconds * 1000)))
 
     async def get_block(self) -> float:
-        """See `WriteBudget`."""
         until = await self._redis.get(f"{self._key}:blocked")
         return max(0.0, float(until) - now().timestamp()) if until else 0.0
 
     async def claim_notice(self, seconds: float) -> str:
-        """See `WriteBudget`."""
         if int(await self._redis.get(self._key) or 0) < self._timings.hourly_writes:
             return ""  # a minute's wait is not worth a comment
         notice = f"{self._key}:notice"

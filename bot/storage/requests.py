@@ -122,5 +122,4 @@ class Requests(RedisRecords):
         await run_script(self._redis, POSTPONE, keys, args)
 
     async def count(self) -> int:
-        """How many requests are not completed."""
         return int(await self._redis.zcard(self._keys.requests))

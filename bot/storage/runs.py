@@ -294,7 +294,6 @@ class Runs(RedisRecords):
         return at if run.asked_at is None else max(at, run.asked_at)
 
     async def get_stop(self, run_id: RunId) -> Stop | None:
-        """Who wants the run to stop, if anybody does."""
         wanted = await self._redis.get(self._keys.stop(run_id))
         return read_or_skip(Stop, wanted, f"The stop of run {run_id}")
 
@@ -303,7 +302,6 @@ class Runs(RedisRecords):
         await run_script(self._redis, DROP_STOP, [self._keys.stop(run_id)], [encode_record(stop)])
 
     async def list_stopping(self) -> list[RunId]:
-        """The ids of active runs that somebody wants to stop, in no order."""
         keys = self._keys
         members = await cast(
             Awaitable[set[bytes]], self._redis.sinter([keys.stopping, keys.active])
@@ -336,7 +334,6 @@ class Runs(RedisRecords):
         return None if run_id is None else await self.get(RunId(run_id.decode()))
 
     async def get_current(self, repo: RepoRef, issue: int) -> Run | None:
-        """The issue's active run."""
         run = await self.get_latest_readable(repo, issue)
         return None if run is None or run.status.final else run
 
@@ -355,7 +352,6 @@ class Runs(RedisRecords):
             return None
 
     async def list_active(self) -> list[RunId]:
-        """The ids of all runs that are not finished, in no order."""
         members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
         return [RunId(member.decode()) for member in members]
 

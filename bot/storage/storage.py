@@ -114,7 +114,6 @@ class Storage:
 
     @property
     def connection_pool(self) -> ConnectionPool:
-        """For arq, whose client is its own."""
         return connection_pool(self.redis)
 
     async def ping(self) -> None:
@@ -122,7 +121,6 @@ class Storage:
         await self.redis.ping()
 
     async def get_version(self) -> str:
-        """The version of the Redis server. Raises redis-py's errors."""
         facts = await self.redis.info("server")
         return f"{facts['redis_version']}"
 
@@ -131,7 +129,6 @@ class Storage:
         await self.redis.set(f"{self.keys.app_slug}:doctor", b"", ex=60)
 
     async def save_app_slug(self, slug: str) -> None:
-        """Let `serve`, which may not ask GitHub, know what it calls the App."""
         await self.redis.set(self.keys.app_slug, slug)
 
     async def get_app_slug(self) -> str:

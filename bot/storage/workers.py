@@ -99,18 +99,12 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerState(Frozen):
-    """What a worker reports about itself."""
-
     name: str
     slots: dict[Lane, int]
-    """Its limit of runs per lane."""
     busy: dict[Lane, int] = Field(default_factory=dict[Lane, int])
-    """The number of runs per lane that it works on."""
 
 
 class Measurements(NamedTuple):
-    """What workers measured."""
-
     gauges: Sequence[Mapping[str, float]]
     """Of each living worker; see `bot.telemetry.measurements`."""
     histograms: Mapping[str, float]

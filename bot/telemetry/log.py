@@ -34,7 +34,6 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def log_calls(event: Event) -> Generator[None]:
-    """An `Observer`."""
     try:
         yield
     finally:

@@ -86,8 +86,6 @@ DOLLARS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 25)
 
 
 class Histogram(NamedTuple):
-    """A histogram of Prometheus."""
-
     name: str
     help: str
     labels: tuple[str, ...]
@@ -146,8 +144,6 @@ _SEPARATOR: Final = "\x1f"
 
 
 class Series(NamedTuple):
-    """One histogram with one set of labels."""
-
     labels: tuple[str, ...]
     counts: tuple[int, ...]
     """The samples of each bucket alone, infinity last."""
@@ -183,7 +179,6 @@ class Recorder:
 
     @contextmanager
     def observe(self, event: Event) -> Generator[None]:
-        """An `Observer`."""
         try:
             yield
         finally:

@@ -86,7 +86,6 @@ class TraceObserver:
 
     @contextmanager
     def observe(self, event: Event) -> Generator[None]:
-        """An `Observer`."""
         trace = _trace.get()
         if event.kind is Kind.RUN:
             with self._observe_run(event):

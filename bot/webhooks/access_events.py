@@ -92,8 +92,6 @@ class _RepositoryPayload(Payload):
 
 
 class _RepositoryMoved(_RepositoryPayload):
-    """It has another name or owner."""
-
     def to_request(self, delivery: Delivery) -> AnyRequest:
         return self._to_change(delivery, "moved")
 

@@ -51,7 +51,6 @@ class LabelSet:
         return label.casefold() == self.opt_out.casefold()
 
     def find_opt_out(self, labels: Iterable[str]) -> str | None:
-        """The opt-out label as it is spelled among `labels`; None if it is not there."""
         return next(filter(self.is_opt_out, labels), None)
 
     def label_to_remove(self, run: Run) -> str:
@@ -96,15 +95,12 @@ class BotNames:
         return LabelSet(self.label)
 
     def is_app(self, login: str) -> bool:
-        """Whether `login` is the bot's own."""
         return login.casefold() in {f"{name}[bot]".casefold() for name in self.called}
 
     def is_assignee(self, login: str) -> bool:
-        """Whether an issue that is assigned to `login` is assigned to the bot."""
         named = bool(login) and login.casefold() == self.assignee.casefold()
         return named or self.is_app(login)
 
 
 def has_label(labels: Iterable[str], label: str) -> bool:
-    """Whether `label` is among `labels`."""
     return label.casefold() in map(str.casefold, labels)

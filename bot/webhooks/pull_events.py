@@ -54,8 +54,6 @@ class _PullPayload(Payload):
 
 
 class _PullPushed(_PullPayload):
-    """A pull request has a head that it did not have before, or is open again."""
-
     def to_request(self, delivery: Delivery) -> AnyRequest:
         return ConfigCheckRequest(
             repo=self.repo,
@@ -117,8 +115,6 @@ class _SuitePayload(Payload):
 
 
 class _SuiteCompleted(_SuitePayload):
-    """All checks of one App on a commit have ended."""
-
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         numbers = self.check_suite.numbers
         if not numbers:

@@ -86,7 +86,6 @@ class Place(Frozen):
 
     @property
     def lines(self) -> str:
-        """Such as `10-14`, or `10`."""
         return f"{self.first}-{self.last}" if self.last > self.first else f"{self.first}"
 
 

@@ -14,8 +14,6 @@ Stage = Literal["environment", "context", "edits", "choice", "reproduction"]
 
 
 class Count(NamedTuple):
-    """How much of some work is done."""
-
     done: int
     total: int
     what: Literal["files", "tests"]
@@ -25,7 +23,6 @@ class Doing(NamedTuple):
     """What the run does now."""
 
     text: str
-    """A sentence for people. May quote the repository: untrusted."""
     counted: Count | None = None
     """The numbers in the sentence; None if nothing is counted."""
 

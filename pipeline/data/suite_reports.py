@@ -26,8 +26,6 @@ def read_test_outcome(run: Execution) -> TestOutcome:
 
 
 class CutShort(Frozen):
-    """How far a run of tests got before its time limit."""
-
     ran: int
     skipped: int = 0
     """Of those that `ran`: skipped, or failed as expected."""
@@ -148,7 +146,6 @@ class FurtherScript(Frozen):
 
     text: str
     base: Execution
-    """On the unedited code."""
     candidates: tuple[int, ...]
     """The edits with which it ran, as indices into the vote table's candidates."""
     runs: tuple[Execution, ...]
@@ -166,9 +163,7 @@ class Standing(Frozen):
     """The evidence about one candidate relative to the others."""
 
     votes: int
-    """Tests passed, all tests counted."""
     passes: int
-    """Voting tests passed."""
     support: int
     """How many candidates equal it after normalisation, itself included."""
     same_as: int

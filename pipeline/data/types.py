@@ -84,7 +84,6 @@ class Patch(Frozen):
 
 class Candidate(Frozen):
     sample: int
-    """The number of the sample that wrote it, from 0."""
     patch: Patch
     test: TestScript | None = None
     """The last script of its own machine."""
@@ -99,7 +98,6 @@ class Candidate(Frozen):
     fault: str = ""
     """What its model found wrong with one of those; empty if nothing. Untrusted."""
     fault_of: int = 0
-    """The sample of that edit."""
 
     @property
     def origin(self) -> tuple[str, ...]:
@@ -263,7 +261,6 @@ class FixedSince(Frozen):
     """The commit since which scripts that show the issue pass."""
 
     commit: str
-    """Its full name."""
     subject: str
     """The first line of its message. Untrusted."""
 
@@ -287,7 +284,6 @@ class JudgedEdits(Frozen):
 
     @property
     def best(self) -> Candidate:
-        """The edit that was closest to being proposed."""
         return self.votes.candidates[self.order[0]]
 
 
