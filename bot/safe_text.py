@@ -14,6 +14,11 @@ MARKER_PREFIX = "<!-- capuchin:"
 _SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^([^\S\n]*)([-+=]+|\d+[.)])(?=\s|$)", re.M)
 
 
+def make_marker(kind: str, key: str) -> str:
+    """Identifies a comment or pull request of ours; invisible on GitHub."""
+    return f"{MARKER_PREFIX}{kind} {key} -->"
+
+
 def plain_text(text: str, limit: int = 4000) -> str:
     """Without escape codes, control and direction characters and HTML comments; cut between words
     to at most `limit` characters."""

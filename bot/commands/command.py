@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from bot.comments import replies
 from bot.data.request import CommandRequest
 from bot.data.run import CommentLocation
 from bot.github.repository import Repository
 from bot.github.repository_api import Reaction, Reactions
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.repo_config.model import EffectiveConfig, LayerProblem, RepoConfig
-from bot.safe_text import code
+from bot.safe_text import code, make_marker
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 
@@ -43,7 +42,7 @@ class CommandContext:
 
     async def reply(self, text: str) -> None:
         """Answer in a new comment, once for each command, which it quotes."""
-        marker, command = replies.reply_marker(self.request.id), self.request.command
+        marker, command = make_marker("reply", f"to={self.request.id}"), self.request.command
         asked = " ".join(filter(None, (command.verb, *command.words)))
         quote = f"> {code(f'/{self.settings.app_name} {asked}'.rstrip(), 120)}"
         await self.repo.issues.comment_once(
@@ -67,8 +66,10 @@ class CommandContext:
         return self.repo.issues.reactions("comments", self.request.comment)
 
 
-CommandHandler = Callable[[CommandContext], Awaitable[RetryLater | None]]
-"""Executes one command; returns `RetryLater` to be called again.
+Answer = RetryLater | str | None
+"""What a command gets: to be called again, a reply, or nothing but a reaction."""
+CommandHandler = Callable[[CommandContext], Awaitable[Answer]]
+"""Executes one command.
 
 Raises:
     GitHubError, RedisError: the command is tried again.

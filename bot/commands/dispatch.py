@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from bot.admission.check import refuse
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
-from bot.commands.command import CommandContext, Verb
+from bot.commands.command import Answer, CommandContext, Verb
 from bot.commands.remarks import answer_mention, answer_remark
 from bot.commands.report import show_stats
 from bot.commands.verbs import (
@@ -30,6 +30,7 @@ from bot.commands.verbs import (
     use,
 )
 from bot.comments import replies
+from bot.comments.replies import Reply
 from bot.data.refusal import Stranger
 from bot.data.request import (
     CommandRequest,
@@ -50,6 +51,7 @@ from bot.github.repository_api import Reaction
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.runs.config_check import check_config
 from bot.runs.set_up import RECHECK_SECONDS, log_incomplete, set_up_repository
+from bot.safe_text import code
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from bot.webhooks.command_text import nearest_verb
@@ -203,30 +205,32 @@ class CommandDispatcher:
             async with self.github.open_repository(request.repo, minor=True) as minor:
                 ctx = replace(ctx, repo=minor)
                 refused, refusals = Stranger(ctx.config.trust), queue.storage.refusals
-                reply = refuse(
+                await refuse(
                     refusals, minor, request.issue, request.by, refused, request_id=request.id
                 )
-                return await _reply_and_react(ctx, reply, "confused")
+                return await _reply_and_react(ctx, None, "confused")
         with suppress(Forbidden, NotFound):  # the comment may be deleted, the issue locked
             await ctx.react("eyes")
         if is_talk:
-            return await _reply_and_react(ctx, answer_mention(ctx), "+1")
+            return await _reply_and_react(ctx, await answer_mention(ctx), "+1")
         if verb is None:
-            reply = replies.no_such_verb(self.settings.app_name, command.verb, meant)
-            return await _reply_and_react(ctx, ctx.reply(reply), "confused")
+            answer = replies.no_such_verb(self.settings.app_name, command.verb, meant)
+            return await _reply_and_react(ctx, answer, "confused")
         if request.location not in verb.places:
-            reply = replies.wrong_place(command.verb)
-            return await _reply_and_react(ctx, ctx.reply(reply), "confused")
-        return await _reply_and_react(ctx, verb.handler(ctx), "+1")
+            answer = Reply.WRONG_PLACE.format(verb=code(command.verb, 40))
+            return await _reply_and_react(ctx, answer, "confused")
+        return await _reply_and_react(ctx, await verb.handler(ctx), "+1")
 
 
 async def _reply_and_react(
-    ctx: CommandContext, answer: Awaitable[RetryLater | None], reaction: Reaction
+    ctx: CommandContext, answer: Answer, reaction: Reaction
 ) -> RetryLater | None:
-    """Await the answer, then replace the eyes by `reaction`; they stay while the command waits."""
-    later = await answer
-    if later is None:
-        with suppress(Forbidden, NotFound):
-            await ctx.react(reaction)
-            await ctx.unreact("eyes")
-    return later
+    """Reply, then replace the eyes by `reaction`; they stay while the command waits."""
+    if isinstance(answer, RetryLater):
+        return answer
+    if answer is not None:
+        await ctx.reply(answer)
+    with suppress(Forbidden, NotFound):
+        await ctx.react(reaction)
+        await ctx.unreact("eyes")
+    return None

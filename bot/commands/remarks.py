@@ -5,12 +5,13 @@ from __future__ import annotations
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
 from bot.commands.command import CommandContext
-from bot.comments import replies
+from bot.comments.replies import Reply, answer_to_remark
 from bot.data.request import CommandRequest, IssueRemark
 from bot.data.run import Mode, Run
 from bot.github.repository import Repository
 from bot.queue.consumer import RunQueue
 from bot.repo_config.model import EffectiveConfig
+from bot.safe_text import make_marker
 from bot.settings import Settings
 
 
@@ -25,16 +26,15 @@ async def answer_remark(
     if not isinstance(found, EffectiveConfig) or not found.config.enabled:
         return
     if await is_trusted(repo, said.by, found.config.trust):
-        marker = replies.reply_marker(said.id)
+        marker = make_marker("reply", f"to={said.id}")
         progress = await queue.storage.progress.load(run.id)
-        text = replies.answer_to_remark(
-            progress, run.more or found.config.samples, settings.app_name
-        )
+        samples = run.more or found.config.samples
+        text = answer_to_remark(progress, samples, settings.app_name)
         body = f"@{said.by}: {text}\n\n{marker}\n"
         await repo.issues.comment_once(said.issue, marker, body, since=run.created_at)
 
 
-async def answer_mention(ctx: CommandContext) -> None:
+async def answer_mention(ctx: CommandContext) -> str | None:
     """Answer talk that begins with our name: the run hears it, or we say what we understand.
 
     Thanks get the reaction alone.
@@ -43,11 +43,11 @@ async def answer_mention(ctx: CommandContext) -> None:
     if run is None:
         command = ctx.request.command
         if not command.verb or (command.words[-1:] and command.words[-1].endswith("?")):
-            await ctx.reply(replies.answer_to_mention(ctx.settings.app_name))
-        return
+            return Reply.MENTION.format(name=ctx.settings.app_name)
+        return None
     progress = await ctx.queue.storage.progress.load(run.id)
     samples = run.more or ctx.config.samples
-    await ctx.reply(replies.answer_to_remark(progress, samples, ctx.settings.app_name))
+    return answer_to_remark(progress, samples, ctx.settings.app_name)
 
 
 async def _find_hearing_run(said: IssueRemark | CommandRequest, queue: RunQueue) -> Run | None:

@@ -14,35 +14,33 @@ from typing import NamedTuple
 from bot.admission.repository_settings import read_config
 from bot.commands.command import CommandContext
 from bot.comments import statistics
+from bot.comments.replies import Reply
 from bot.data.run import Mode, RepoRef, now
 from bot.errors import RunFailed, Unprocessable, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.outcomes import find_changed, find_pulls, load_decided_edits
-from bot.queue.consumer import RetryLater
 from bot.repo_config.model import LayerProblem
+from bot.safe_text import make_marker
 from bot.storage.history import HISTORY_DAYS, History, RunHistoryEntry
 from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
 
 
-async def show_stats(ctx: CommandContext) -> RetryLater | None:
+async def show_stats(ctx: CommandContext) -> str:
     """Reply with merged, closed and reverted pull requests, the ends of runs, and the cost."""
     command, days = ctx.request.command, 90
     if command.words:
         days = command.numbers[0] if command.numbers else 0
     if not 1 <= days <= HISTORY_DAYS:
-        text = statistics.how_many_days(ctx.settings.app_name, HISTORY_DAYS)
-    else:
-        since = now() - timedelta(days=days)
-        period = "in the last 24 hours" if days == 1 else f"in the last {pluralize(days, 'day')}"
-        history = ctx.queue.storage.history
-        text = statistics.render_stats(await load_stats(ctx.repo, history, period, since))
-        decided = await load_decided_edits(ctx.repo, history)
-        curve = statistics.render_curve([(edit.confidence, edit.right) for edit in decided])
-        text += f"\n\n{curve}" if curve else ""
-    await ctx.reply(text)
-    return None
+        return Reply.HOW_MANY_DAYS.format(name=ctx.settings.app_name, most=HISTORY_DAYS)
+    since = now() - timedelta(days=days)
+    period = "in the last 24 hours" if days == 1 else f"in the last {pluralize(days, 'day')}"
+    history = ctx.queue.storage.history
+    text = statistics.render_stats(await load_stats(ctx.repo, history, period, since))
+    decided = await load_decided_edits(ctx.repo, history)
+    curve = statistics.render_curve([(edit.confidence, edit.right) for edit in decided])
+    return f"{text}\n\n{curve}" if curve else text
 
 
 async def load_stats(
@@ -155,7 +153,7 @@ async def _write_summary(github: GitHubApp, storage: Storage, ref: RepoRef, mont
                     return False
                 period = f"in {month.name}"
                 stats = await load_stats(repo, storage.history, period, month.begins, month.ends)
-                marker = statistics.summary_marker(month.key)
+                marker = make_marker("summary", f"month={month.key}")
                 opened = await repo.issues.open_once(
                     f"Summary of {month.name}",
                     statistics.render_summary(stats, marker),

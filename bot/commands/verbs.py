@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from bot.commands.command import CommandContext, CommandHandler
+from bot.commands.command import Answer, CommandContext, CommandHandler
 from bot.comments import candidates as candidate_texts
 from bot.comments import replies, settings_file
+from bot.comments.replies import Reply
 from bot.comments.settings_file import render_config
 from bot.comments.status import find_run
 from bot.data.github_facts import PullRequestFacts
@@ -24,11 +25,12 @@ from bot.queue.position import load_queue
 from bot.repo_config.model import CONFIG_PATHS, LayerProblem, RepoConfig
 from bot.runs.further_samples import count_samples
 from bot.runs.publish import refusals
+from bot.safe_text import make_marker
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
 from bot.storage.runs import Runs, latest_published
 from pipeline.data.types import NoFix, Selection
-from pipeline.environment.prepare import WorkingAttempt, load_working_setup
+from pipeline.environment.prepare import load_working_setup
 from pipeline.models.metering import CEILING_KEY, LEDGER_KEY, Ledger, RaisedCeiling
 from pipeline.selection.verdict import rank_result, to_rank
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
@@ -56,18 +58,17 @@ async def wait_for_run(ctx: CommandContext, outcome: StartOutcome) -> RetryLater
     if outcome is not StartOutcome.RUNNING:
         return None  # the run reports on the issue
     if not ctx.item.is_waiting:
-        await ctx.reply(replies.command_waits(ctx.settings.app_name))
+        await ctx.reply(Reply.WAITS.format(name=ctx.settings.app_name))
     return RetryLater(replace(ctx.item, is_waiting=True), RETRY_SECONDS)
 
 
-async def fix(ctx: CommandContext) -> RetryLater | None:
+async def fix(ctx: CommandContext) -> Answer:
     """Start a run on an issue; on our own pull request, follow the comment like a review."""
     request = ctx.request
     if request.location is CommentLocation.ISSUE:
         return await start_command(Mode.FIX)(ctx)
     if await ctx.queue.storage.pulls.get(request.repo, request.issue) is None:
-        await ctx.reply(replies.foreign_pull())
-        return None
+        return Reply.FOREIGN_PULL
     update = PullUpdate(
         repo=request.repo,
         target="pull",
@@ -110,7 +111,7 @@ async def start_run(
     return result.outcome
 
 
-async def stop(ctx: CommandContext) -> RetryLater | None:
+async def stop(ctx: CommandContext) -> Answer:
     """Stop the run of the issue or of our pull request, and drop the commands that wait for it.
 
     A run that was requested after this command continues: comments arrive late and out of order.
@@ -122,7 +123,7 @@ async def stop(ctx: CommandContext) -> RetryLater | None:
         return None
     command = Stop(by=request.by, why=StopReason.COMMAND, at=request.at)
     if await runs.request_stop(request.repo, request.issue, command) is None:
-        await ctx.reply(replies.nothing_to_stop())
+        return Reply.NOTHING_TO_STOP
     return None
 
 
@@ -132,56 +133,51 @@ async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> 
     return at is not None and request.at is not None and at >= request.at
 
 
-async def judge(ctx: CommandContext) -> RetryLater | None:
-    numbers = set(ctx.request.command.numbers)
+async def judge(ctx: CommandContext) -> Answer:
+    numbers, name = set(ctx.request.command.numbers), ctx.settings.app_name
     if not 1 <= len(numbers) <= 20:
-        await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, 20))
-        return None
+        return Reply.WHICH_PULLS.format(name=name, most=20)
     if ctx.request.issue in numbers:
-        await ctx.reply(candidate_texts.issue_itself(ctx.settings.app_name, ctx.request.issue))
-        return None
+        return Reply.JUDGE_ISSUE.format(name=name, issue=ctx.request.issue)
     return await start_command(Mode.JUDGE)(ctx)
 
 
-async def use(ctx: CommandContext) -> RetryLater | None:
+async def use(ctx: CommandContext) -> Answer:
     source, candidates = await _find_candidates(ctx)
     if source is None:
-        await ctx.reply(candidate_texts.nothing_to_use())
-        return None
+        return Reply.NOTHING_TO_USE
     if candidates is None:
-        await ctx.reply(candidate_texts.candidates_expired(source.pull_request))
-        return None
+        return Reply.EDITS_EXPIRED
     if candidates.pull is not None and candidates.closed:
-        await ctx.reply(candidate_texts.pull_is_closed(candidates.pull, candidates.closed))
-        return None
-    name, command = ctx.settings.app_name, ctx.request.command
+        over = Reply.PULL_CLOSED if candidates.closed == "closed" else Reply.PULL_MERGED
+        return over.format(number=candidates.pull)
+    command = ctx.request.command
     rank = None if command.letter is None else to_rank(command.letter)
-    if rank is None and command.numbers:
-        await ctx.reply(candidate_texts.letters_instead(name, candidates))
-        return None
     if rank is None or rank >= len(rank_result(candidates.result)):
-        await ctx.reply(candidate_texts.which_candidate(name, candidates))
-        return None
+        say = "Please name one of my edits by its letter."
+        if rank is None and command.numbers:
+            say = "My edits have letters, not numbers."
+        listed = candidate_texts.candidates_reply(ctx.settings.app_name, candidates)
+        return f"{say} {listed}"
     return await _build_on(ctx, source, Mode.USE, candidate=rank + 1, anyway=command.anyway)
 
 
-async def draw_more(ctx: CommandContext) -> RetryLater | None:
+async def draw_more(ctx: CommandContext) -> Answer:
     """Start a run that takes over the samples of a finished one and draws further ones."""
     source, _ = await _find_candidates(ctx)
-    drawn, runs = 0, ctx.queue.runs
+    name, drawn, runs = ctx.settings.app_name, 0, ctx.queue.runs
     while source is not None:
         drawn = await count_samples(ctx.queue.storage.checkpoints(source.id))
         if drawn:
             break
         source = await runs.get_readable(source.published_run) if source.published_run else None
     if source is None:
-        await ctx.reply(replies.no_samples(ctx.settings.app_name))
-        return None
+        return Reply.NO_SAMPLES.format(name=name)
     wanted = (*ctx.request.command.numbers, ctx.config.options().first_wave)[0]
     total = min(drawn + wanted, MOST_SAMPLES)
     if total <= drawn:
-        await ctx.reply(replies.how_many_samples(ctx.settings.app_name, MOST_SAMPLES - drawn))
-        return None
+        some = Reply.HOW_MANY_SAMPLES if drawn < MOST_SAMPLES else Reply.ALL_SAMPLES_DRAWN
+        return some.format(name=name, left=MOST_SAMPLES - drawn)
     return await _build_on(ctx, source, Mode.FIX, more=total, anyway=True)
 
 
@@ -209,22 +205,24 @@ async def _build_on(
     return await wait_for_run(ctx, result.outcome)
 
 
-async def raise_budget(ctx: CommandContext) -> RetryLater | None:
+async def raise_budget(ctx: CommandContext) -> Answer:
     """Raise the ceiling of the run under way, within the repository's for a day."""
     request, settings = ctx.request, ctx.settings
     run = await ctx.queue.runs.get_current(request.repo, request.issue)
-    wanted, name = request.command.dollars, settings.app_name
+    wanted, name, least = request.command.dollars, settings.app_name, ctx.config.budget.run
     by_day = (ctx.config.budget.day, settings.budget_repository_day, settings.budget_day)
     most = min(filter(None, by_day), default=None)
     if run is None:
-        await ctx.reply(replies.nothing_to_raise(name))
-    elif wanted is None or most is None or not ctx.config.budget.run < wanted <= most:
-        await ctx.reply(replies.which_ceiling(name, ctx.config.budget.run, most))
-    else:
-        store = ctx.queue.storage.checkpoints(run.id)
-        await store.save(CEILING_KEY, RaisedCeiling(dollars=wanted))
-        await ctx.reply(replies.ceiling_raised(wanted))
-    return None
+        return Reply.NOTHING_TO_RAISE.format(name=name)
+    if most is None:
+        return Reply.NO_CEILING_OF_A_DAY
+    if most <= least:
+        return Reply.CEILING_IS_HIGHEST.format(run=least)
+    if wanted is None or not least < wanted <= most:
+        return Reply.WHICH_CEILING.format(name=name, run=least, most=most)
+    store = ctx.queue.storage.checkpoints(run.id)
+    await store.save(CEILING_KEY, RaisedCeiling(dollars=wanted))
+    return Reply.CEILING_RAISED.format(dollars=wanted)
 
 
 async def list_edits(ctx: CommandContext) -> str:
@@ -297,18 +295,18 @@ async def _find_source(ctx: CommandContext) -> Run | None:
     return run if here else None
 
 
-async def propose_config(ctx: CommandContext) -> None:
-    """Open the pull request and reply with its number, or with the reason why not."""
+async def propose_config(ctx: CommandContext) -> str:
+    """Open the pull request; returns its number, or the reason why not, in a sentence."""
+    store = ctx.queue.storage.repository(ctx.request.repo, RunId(ctx.request.id))
+    working = await load_working_setup(store)
     for path in CONFIG_PATHS:
         if await ctx.repo.read_file(*path.split("/")) is not None:
-            await ctx.reply(settings_file.file_exists(path, await _load_working_setup(ctx)))
-            return
+            return settings_file.file_exists(path, working)
     found = ctx.loaded_config
     prefix = RepoConfig() if isinstance(found, LayerProblem) else found.config
     branches = f"{prefix.branch_prefix}settings-"
-    marker = settings_file.proposal_marker(ctx.request.id)
+    marker = make_marker("settings", ctx.request.id)
     pull = await _find_proposal(ctx, branches, marker)
-    working = await _load_working_setup(ctx)
     text = settings_file.render_file(ctx.settings.public_url, working)
     try:
         with refusals():
@@ -316,19 +314,8 @@ async def propose_config(ctx: CommandContext) -> None:
                 ctx, f"{branches}{ctx.request.id}", marker, text, sets_up=working is not None
             )
     except PublishRefused as refused:
-        await ctx.reply(settings_file.proposal_refused(refused.detail, text))
-        return
-    await ctx.reply(
-        settings_file.proposal_opened(pull.number)
-        if pull
-        else settings_file.nothing_to_propose_on()
-    )
-
-
-async def _load_working_setup(ctx: CommandContext) -> WorkingAttempt | None:
-    """A model's commands that last made the repository's environment work."""
-    store = ctx.queue.storage.repository(ctx.request.repo, RunId(ctx.request.id))
-    return await load_working_setup(store)
+        return settings_file.proposal_refused(refused.detail, text)
+    return Reply.SETTINGS_PROPOSED.format(number=pull.number) if pull else Reply.NO_COMMITS
 
 
 async def _find_proposal(
@@ -353,7 +340,7 @@ async def _open_proposal(
     if facts is None or base is None:
         return None
     style = await detect_commit_style(repo)
-    title = style.format_title("chore", settings_file.pull_title())
+    title = style.format_title("chore", settings_file.PULL_TITLE)
     co_author = await repo.find_co_author(request.by)
     message = style.format_message(title, "", repo.identity, co_author)
     await repo.create_branch_with(
@@ -375,49 +362,40 @@ async def _open_proposal(
     return pull
 
 
-async def show_status(ctx: CommandContext) -> RetryLater | None:
+async def show_status(ctx: CommandContext) -> str:
     run = await ctx.queue.runs.get_current(ctx.request.repo, ctx.request.issue)
     run = await (_load_latest_run(ctx) if run is None else _with_spending(ctx, run))
     if run is None:
-        await ctx.reply(_no_run_reply(ctx))
-        return None
+        return _no_run_reply(ctx)
     queue = await load_queue(ctx.queue.storage) if run.status is RunStatus.QUEUED else []
     wait = next((waiting.position for waiting in queue if waiting.run.id == run.id), None)
     at_work = run.status is not RunStatus.QUEUED and not run.status.final
     progress = await ctx.queue.storage.progress.load(run.id) if at_work else None
-    await ctx.reply(replies.run_status(run, wait, progress))
-    return None
+    return replies.run_status(run, wait, progress)
 
 
-async def explain(ctx: CommandContext) -> RetryLater | None:
+async def explain(ctx: CommandContext) -> str:
     run = await _load_latest_run(ctx)
     if run is None:
-        await ctx.reply(_no_run_reply(ctx))
-        return None
+        return _no_run_reply(ctx)
     solved = await ctx.queue.storage.checkpoints(run.id).load(OUTCOME_KEY, SolveResult)
     result = solved.result if solved else None
-    await ctx.reply(replies.run_explanation(run, result, await list_edits(ctx)))
-    return None
+    return replies.run_explanation(run, result, await list_edits(ctx))
 
 
-async def show_config(ctx: CommandContext) -> RetryLater | None:
+async def show_config(ctx: CommandContext) -> str:
     if "propose" in (word.casefold() for word in ctx.request.command.words):
-        await propose_config(ctx)
-        return None
+        return await propose_config(ctx)
     found = ctx.loaded_config
-    if isinstance(found, LayerProblem):
-        await ctx.reply(replies.invalid_config(found))
-    else:
-        await ctx.reply(render_config(found))
-    return None
-
-
-async def show_help(ctx: CommandContext) -> RetryLater | None:
-    rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
-    await ctx.reply(
-        replies.help_text(ctx.settings.app_name, ctx.repo.identity.slug, rows, ctx.settings.label)
+    return (
+        replies.invalid_config(found) if isinstance(found, LayerProblem) else render_config(found)
     )
-    return None
+
+
+async def show_help(ctx: CommandContext) -> str:
+    rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
+    settings = ctx.settings
+    return replies.help_text(settings.app_name, ctx.repo.identity.slug, rows, settings.label)
 
 
 async def _load_latest_run(ctx: CommandContext) -> Run | None:
@@ -435,8 +413,8 @@ async def _load_latest_run(ctx: CommandContext) -> Run | None:
 
 def _no_run_reply(ctx: CommandContext) -> str:
     if ctx.request.location is CommentLocation.PULL:
-        return replies.foreign_pull()
-    return replies.no_run(ctx.settings.app_name)
+        return Reply.FOREIGN_PULL
+    return Reply.NO_RUN.format(name=ctx.settings.app_name)
 
 
 async def _with_spending(ctx: CommandContext, run: Run) -> Run:

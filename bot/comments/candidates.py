@@ -56,14 +56,6 @@ def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
     return "\n".join(rows)
 
 
-def which_candidate(name: str, candidates: PullCandidates) -> str:
-    return f"Please name one of my edits by its letter. {candidates_reply(name, candidates)}"
-
-
-def letters_instead(name: str, candidates: PullCandidates) -> str:
-    return f"My edits have letters, not numbers. {candidates_reply(name, candidates)}"
-
-
 def candidates_reply(name: str, candidates: PullCandidates) -> str:
     """To `explain`: the edits that `use` can put into the pull request."""
     listed = list_candidates(candidates.result, candidates.current)
@@ -76,34 +68,6 @@ def candidates_reply(name: str, candidates: PullCandidates) -> str:
     else:
         how = f"none is proven. `/{name} use A` opens an unproven draft with the first"
     return f"These are my edits, {_ORDER}; {how}:\n\n{listed}"
-
-
-def nothing_to_use() -> str:
-    return (
-        "I have no edits for this: in the last 30 days I neither opened a pull request for it nor "
-        "wrote an edit that I could show."
-    )
-
-
-def candidates_expired(number: int | None) -> str:
-    return f"I no longer have the other edits{f' for #{number}' if number else ''}."
-
-
-def pull_is_closed(number: int, how: Literal["closed", "merged"]) -> str:
-    if how == "closed":
-        return f"#{number} is closed, so I leave it as it is. Reopen it, then ask again."
-    return (
-        f"#{number} is merged, so I leave it as it is. If the issue is not fixed, reopen it and "
-        "add the label again."
-    )
-
-
-def issue_itself(name: str, issue: int) -> str:
-    return f"#{issue} is this issue. Name pull requests that fix it, as in `/{name} judge #12 #34`."
-
-
-def which_pulls(name: str, most: int) -> str:
-    return f"Please name the pull requests (at most {most}), as in `/{name} judge #12 #34`."
 
 
 def render_swap(run: Run, number: int, selection: Selection) -> str:

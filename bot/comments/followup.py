@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
 
 from bot.comments.failures import failure_reason, stop_reason
 from bot.comments.status import NOTHING_SPENT
@@ -13,20 +15,54 @@ from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import read_test_outcome
 from pipeline.data.types import CommitSha
 from pipeline.reproduction.red_green import show_command
-from pipeline.run_errors import Ceiling
 from pipeline.workflows.verify import Verification, VerificationVerdict
 from sandbox.program import Ending, Execution
 
 CHECK_NAME = "Capuchin: reproduction test"
 
 
-def note_marker(kind: str, key: str) -> str:
-    """Identifies a comment that is posted once; invisible on GitHub."""
-    return f"<!-- capuchin:{kind} {key} -->"
+class Note(StrEnum):
+    """Comments on our own pull requests, each posted once."""
 
-
-def answer_marker(remark_id: str) -> str:
-    return f"<!-- capuchin:answer to={remark_id} -->"
+    TRIED = (
+        "I tried, but found no edit that does this and passes the reproduction test. The branch is "
+        "unchanged; this needs a person."
+    )
+    OUT_OF_MONEY = (
+        "I reached the spending limit for one run, so the branch is unchanged. Raise `budget.run` "
+        "in `.github/capuchin.yml`, then write `/{name} fix` and what I should do."
+    )
+    PAUSED = (
+        "The daily spending limit {whose} is reached. I will respond to the comments here "
+        "tomorrow (00:00 UTC)."
+    )
+    HANDED_OVER = (
+        "Somebody else has pushed to this branch, so it is yours now: I will not push to it or "
+        "respond to reviews any more."
+    )
+    REBASED = (
+        "The base branch had changed the same lines, so I rewrote the change on top of it "
+        "({head}). The test fails there without the change and passes with it."
+    )
+    CONFLICT = (
+        "This conflicts with {branch}: both changed the same lines, and I could not rewrite the "
+        "change so that the test passes. Please resolve the conflict or close this pull request."
+    )
+    NO_CHECKS = (
+        "I marked this as ready for review because its reproduction test passes. No other check "
+        "ran on it: this repository has no CI that reports here."
+    )
+    ISSUE_CLOSED = (
+        "#{issue} is closed, so this pull request is no longer needed and I have closed it. "
+        "Thank you for looking at it."
+    )
+    REPLACED = (
+        "As requested, I started again: #{new} replaces this pull request, so I have closed it."
+    )
+    STALE = (
+        "This had no activity for {days}, so I have closed it. If you still want it, reopen it, or "
+        "add the label to the issue again."
+    )
 
 
 def describe_checking(test: str, times: int) -> tuple[str, str]:
@@ -42,12 +78,17 @@ def _test_name(path: str) -> str:
     return code(path) if path else "the script that reproduces the issue"
 
 
-def describe_incomplete() -> tuple[str, str]:
-    return (
-        "Not finished",
-        "The test did not finish on this commit: the branch has moved, or a service that the test "
-        "needs did not respond. Use the button beside this check to run it again.",
-    )
+INCOMPLETE: Final = (
+    "Not finished",
+    "The test did not finish on this commit: the branch has moved, or a service that the test "
+    "needs did not respond. Use the button beside this check to run it again.",
+)
+"""The title and text of a check run that started and did not finish."""
+NO_TEST: Final = (
+    "No reproduction test",
+    "The edit in this pull request was taken without the reproduction test, which it does not "
+    "pass. There is nothing that I could run to show that the issue is fixed.",
+)
 
 
 def check_title(found: Verification) -> str:
@@ -101,14 +142,6 @@ def check_text(found: Verification) -> str:
     )
 
 
-def describe_no_test() -> tuple[str, str]:
-    return (
-        "No reproduction test",
-        "The edit in this pull request was taken without the reproduction test, which it does not "
-        "pass. There is nothing that I could run to show that the issue is fixed.",
-    )
-
-
 def describe_conflict(branch: str) -> tuple[str, str]:
     return (
         "Conflicts with the base branch",
@@ -117,27 +150,16 @@ def describe_conflict(branch: str) -> tuple[str, str]:
     )
 
 
-def review_answer(answers: Sequence[tuple[str, str]], head: str, markers: Sequence[str]) -> str:
+def review_answer(answers: Sequence[tuple[str, str]], head: str) -> str:
     """To reviewers: what was changed, or why nothing was. `head` is empty if nothing was pushed.
 
     `answers` holds (login, untrusted text); answers to several people are labelled with the login.
     """
     done = f"Done in {head}." if head else "I changed nothing."
     if len({text for _, text in answers}) == 1:
-        return _with_markers(f"{done} {prose(answers[0][1], 2000)}", markers)
+        return f"{done} {prose(answers[0][1], 2000)}"
     each = [f"@{by}: {prose(text, 2000)}" for by, text in answers]
-    return _with_markers("\n\n".join([done, *each]), markers)
-
-
-def failure_answer(markers: Sequence[str], name: str, spent: bool) -> str:
-    text = (
-        "I reached the spending limit for one run, so the branch is unchanged. Raise `budget.run` "
-        f"in `.github/capuchin.yml`, then write `/{name} fix` and what I should do."
-        if spent
-        else "I tried, but found no edit that does this and passes the reproduction test. "
-        "The branch is unchanged; this needs a person."
-    )
-    return _with_markers(text, markers)
+    return "\n\n".join([done, *each])
 
 
 def outsiders_note(untrusted: int) -> str:
@@ -148,81 +170,18 @@ def outsiders_note(untrusted: int) -> str:
     return f"<sub>Not read: {comments} by people who cannot push to this repository.</sub>"
 
 
-def budget_pause_note(ceiling: Ceiling, day: str) -> str:
-    whose = "of this repository" if ceiling == "repository" else "of this bot's operator"
-    return (
-        f"The daily spending limit {whose} is reached. I will respond to the comments here "
-        f"tomorrow (00:00 UTC).\n\n{note_marker('paused', day)}\n"
-    )
-
-
-def handover_note(number: int) -> str:
-    return (
-        "Somebody else has pushed to this branch, so it is yours now: I will not push to it or "
-        f"respond to reviews any more.\n\n{note_marker('handed-over', str(number))}\n"
-    )
-
-
-def rebase_note(head: str, marker: str) -> str:
-    return (
-        f"The base branch had changed the same lines, so I rewrote the change on top of it "
-        f"({head}). The test fails there without the change and passes with it.\n\n{marker}\n"
-    )
-
-
-def conflict_note(branch: str, marker: str) -> str:
-    return (
-        f"This conflicts with {code(branch, 100)}: both changed the same lines, and I could not "
-        "rewrite the change so that the test passes. Please resolve the conflict or close this "
-        f"pull request.\n\n{marker}\n"
-    )
-
-
-def no_checks_note(marker: str) -> str:
-    return (
-        "I marked this as ready for review because its reproduction test passes. No other check "
-        f"ran on it: this repository has no CI that reports here.\n\n{marker}\n"
-    )
-
-
-def issue_closed_note(issue: int, number: int) -> str:
-    return (
-        f"#{issue} is closed, so this pull request is no longer needed and I have closed it. "
-        f"Thank you for looking at it.\n\n{note_marker('closed', str(number))}\n"
-    )
-
-
-def replacement_note(number: int, new: int) -> str:
-    return (
-        f"As requested, I started again: #{new} replaces this pull request, so I have closed it."
-        f"\n\n{note_marker('closed', str(number))}\n"
-    )
-
-
-def stale_note(days: int, number: int) -> str:
-    return (
-        f"This had no activity for {pluralize(days, 'day')}, so I have closed it. If you still "
-        f"want it, reopen it, or add the label to the issue again.\n\n"
-        f"{note_marker('closed', str(number))}\n"
-    )
-
-
-def failure_note(failure: Failure, detail: str, marker: str, *, edit: str = "") -> str:
+def failure_note(failure: Failure, detail: str, edit: str = "") -> str:
     """When a follow-up failed; `edit` is the diff that GitHub did not take."""
     text = f"I could not follow up on this: {failure_reason(failure, detail)}"
     if edit:
         text += f"\n\nAsk again once that is done.\n\n{fold_edit(edit)}"
-    return f"{text}\n\n{marker}\n"
+    return text
 
 
-def stop_note(run: Run, marker: str) -> str:
+def stop_note(run: Run) -> str:
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
     why = stop_reason(run.stop) if run.stop else "as requested"
-    return f"I stopped {why}. {spent}\n\n{marker}\n"
-
-
-def _with_markers(text: str, markers: Sequence[str]) -> str:
-    return f"{text}\n\n" + "\n".join(markers) + "\n"
+    return f"I stopped {why}. {spent}"
 
 
 def _pass_fail_cells(runs: Sequence[Execution]) -> str:

@@ -6,6 +6,7 @@ Untrusted values are made inert.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from bot.comments.evidence import estimate_sentence
 from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentence
@@ -28,37 +29,72 @@ from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption
 
 
-def reply_marker(request_id: str) -> str:
-    """Identifies the reply to one command; invisible on GitHub."""
-    return f"<!-- capuchin:reply to={request_id} -->"
+class Reply(StrEnum):
+    """Replies to commands; `{name}` is what commands begin with."""
 
-
-def command_waits(name: str) -> str:
-    return (
+    WAITS = (
         "I am already working on this issue. I will start on this when that run has ended; "
-        f"`/{name} stop` stops both."
+        "`/{name} stop` stops both."
     )
-
-
-def nothing_to_stop() -> str:
-    return "I am not working on this, so there is nothing to stop."
-
-
-def no_run(name: str) -> str:
-    return f"I have not worked on this issue in the last 30 days. Write `/{name} fix` to start me."
+    NOTHING_TO_STOP = "I am not working on this, so there is nothing to stop."
+    NO_RUN = "I have not worked on this issue in the last 30 days. Write `/{name} fix` to start me."
+    WRONG_PLACE = "{verb} does not work here. Please write it on the issue."
+    FOREIGN_PULL = (
+        "I did not open this pull request, or no longer follow it up, so I leave it alone."
+    )
+    MENTION = (
+        "I am here, but understand only commands: `/{name} fix` starts me on an issue, and "
+        "`/{name} help` lists the others."
+    )
+    NO_SAMPLES = (
+        "I have no samples to continue from: I keep them for seven days. "
+        "`/{name} retry` starts from the beginning."
+    )
+    ALL_SAMPLES_DRAWN = "I have drawn as many samples as one run may. `/{name} retry` starts anew."
+    HOW_MANY_SAMPLES = (
+        "Please say how many further samples to draw, from 1 to {left}: `/{name} more 4`."
+    )
+    NOTHING_TO_RAISE = (
+        "I am not working on this. `/{name} more` continues the last run, under a ceiling of its "
+        "own."
+    )
+    NO_CEILING_OF_A_DAY = (
+        "A person can raise a run's ceiling only up to the ceiling of a day, and there is none "
+        "here: set `budget.day` in the settings file."
+    )
+    CEILING_IS_HIGHEST = "The ceiling of a run, ${run:.2f}, is that of a day already."
+    WHICH_CEILING = (
+        "Please name an amount in US dollars above ${run:.2f}, up to the ${most:.2f} of a day: "
+        "`/{name} budget {most:.0f}`."
+    )
+    CEILING_RAISED = "This run may now spend ${dollars:.2f} at list prices."
+    HOW_MANY_DAYS = "Please give a number of days from 1 to {most}, as in `/{name} stats 30`."
+    NOTHING_TO_USE = (
+        "I have no edits for this: in the last 30 days I neither opened a pull request for it nor "
+        "wrote an edit that I could show."
+    )
+    EDITS_EXPIRED = "I no longer have the other edits."
+    PULL_CLOSED = "#{number} is closed, so I leave it as it is. Reopen it, then ask again."
+    PULL_MERGED = (
+        "#{number} is merged, so I leave it as it is. If the issue is not fixed, reopen it and "
+        "add the label again."
+    )
+    JUDGE_ISSUE = (
+        "#{issue} is this issue. Name pull requests that fix it, as in `/{name} judge #12 #34`."
+    )
+    WHICH_PULLS = "Please name the pull requests (at most {most}), as in `/{name} judge #12 #34`."
+    SETTINGS_PROPOSED = (
+        "I have proposed a settings file in #{number}. I will not change that pull request."
+    )
+    NO_COMMITS = (
+        "I could not propose a settings file: the repository has no commits yet. Push some code, "
+        "then ask again."
+    )
 
 
 def no_such_verb(name: str, verb: str, meant: str | None) -> str:
     hint = f" Did you mean `/{name} {meant}`?" if meant else ""
     return f"I do not know {code(verb, 40)}.{hint} `/{name} help` lists all commands."
-
-
-def wrong_place(verb: str) -> str:
-    return f"{code(verb, 40)} does not work here. Please write it on the issue."
-
-
-def foreign_pull() -> str:
-    return "I did not open this pull request, or no longer follow it up, so I leave it alone."
 
 
 def answer_to_remark(progress: Progress, samples: int, name: str) -> str:
@@ -70,52 +106,6 @@ def answer_to_remark(progress: Progress, samples: int, name: str) -> str:
         return "Heard: no further sample begins, but the choice will know."
     which = f"samples {first} to {samples}" if first < samples else f"sample {first}"
     return f"Heard: {which} and the choice will know."
-
-
-def answer_to_mention(name: str) -> str:
-    return (
-        f"I am here, but understand only commands: `/{name} fix` starts me on an issue, and "
-        f"`/{name} help` lists the others."
-    )
-
-
-def no_samples(name: str) -> str:
-    return (
-        "I have no samples to continue from: I keep them for seven days. "
-        f"`/{name} retry` starts from the beginning."
-    )
-
-
-def how_many_samples(name: str, left: int) -> str:
-    if left < 1:
-        return f"I have drawn as many samples as one run may. `/{name} retry` starts anew."
-    return f"Please say how many further samples to draw, from 1 to {left}: `/{name} more 4`."
-
-
-def nothing_to_raise(name: str) -> str:
-    return (
-        f"I am not working on this. `/{name} more` continues the last run, under a ceiling of its "
-        "own."
-    )
-
-
-def which_ceiling(name: str, run: float, most: float | None) -> str:
-    """To `budget` without an amount above the ceiling of a `run` and up to a day's, `most`."""
-    if most is None:
-        return (
-            "A person can raise a run's ceiling only up to the ceiling of a day, and there is "
-            "none here: set `budget.day` in the settings file."
-        )
-    if most <= run:
-        return f"The ceiling of a run, ${run:.2f}, is that of a day already."
-    return (
-        f"Please name an amount in US dollars above ${run:.2f}, up to the ${most:.2f} of a day: "
-        f"`/{name} budget {most:.0f}`."
-    )
-
-
-def ceiling_raised(dollars: float) -> str:
-    return f"This run may now spend ${dollars:.2f} at list prices."
 
 
 def help_text(name: str, slug: str, verbs: Sequence[tuple[str, str]], label: str) -> str:

@@ -131,8 +131,7 @@ def _setup_lines(working: WorkingAttempt) -> list[str]:
     ]
 
 
-def pull_title() -> str:
-    return "Add a settings file for Capuchin"
+PULL_TITLE: Final = "Add a settings file for Capuchin"
 
 
 def pull_body(login: Login, marker: str, *, sets_up: bool = False) -> str:
@@ -150,14 +149,6 @@ def pull_body(login: Login, marker: str, *, sets_up: bool = False) -> str:
     )
 
 
-def proposal_marker(request_id: str) -> str:
-    return f"<!-- capuchin:settings {request_id} -->"
-
-
-def proposal_opened(number: int) -> str:
-    return f"I have proposed a settings file in #{number}. I will not change that pull request."
-
-
 def file_exists(path: str, working: WorkingAttempt | None = None) -> str:
     """The repository already has a settings file; `working` are commands that it may lack."""
     text = f"A settings file already exists: `{path}`. `config` alone shows the current settings."
@@ -168,10 +159,6 @@ def file_exists(path: str, working: WorkingAttempt | None = None) -> str:
 
 
 _NOT_PROPOSED: Final = "I could not propose a settings file"
-
-
-def nothing_to_propose_on() -> str:
-    return f"{_NOT_PROPOSED}: the repository has no commits yet. Push some code, then ask again."
 
 
 def proposal_refused(detail: str, text: str) -> str:

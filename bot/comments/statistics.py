@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from bot.comments.render import render
 from bot.data.run import RunStatus
-from bot.safe_text import MARKER_PREFIX
 from pipeline.selection.scoring.confidence import (
     MIN_OUTCOMES,
     fit_recalibration,
@@ -57,10 +56,6 @@ class Stats(NamedTuple):
     pulls: PullCounts
 
 
-def how_many_days(name: str, most: int) -> str:
-    return f"Please give a number of days from 1 to {most}, as in `/{name} stats 30`."
-
-
 def render_stats(stats: Stats) -> str:
     pulls, runs = stats.pulls, stats.runs
     slices = {
@@ -99,11 +94,6 @@ def render_stats(stats: Stats) -> str:
         slices=[(name, number) for name, number in slices.items() if number > 0],
         limits=[sentence for sentence, holds in limits.items() if holds],
     )
-
-
-def summary_marker(month: str) -> str:
-    """Identifies the summary of a month (`YYYY-MM`); invisible on GitHub."""
-    return f"{MARKER_PREFIX}summary month={month} -->"
 
 
 def render_summary(stats: Stats, marker: str) -> str:

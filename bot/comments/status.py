@@ -123,10 +123,6 @@ def status_marker(run_id: RunId) -> str:
     return f"<!-- capuchin:status run={run_id} -->"
 
 
-def result_marker(run_id: RunId) -> str:
-    return f"<!-- capuchin:result run={run_id} -->"
-
-
 def pull_marker(run_id: RunId) -> str:
     return f"<!-- capuchin:run={run_id} -->"
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bot.admission.trust import is_trusted
 from bot.comments import followup
+from bot.comments.followup import Note
 from bot.data.github_facts import IssueFacts, LineCommentFacts, PullRequestFacts, ReviewFacts
 from bot.data.pull import PullRecord
 from bot.data.run import Login
@@ -19,6 +20,7 @@ from bot.followup.checks import FAILED, HeadChecks, load_checks, read_failures
 from bot.github.actions import ACTIONS_APP
 from bot.github.repository import Repository
 from bot.runs.context import RunContext
+from bot.safe_text import make_marker
 from bot.settings import DEFAULT_NAME
 from bot.storage.checkpoints import RedisStore
 from bot.storage.pulls import MAX_ANSWERED
@@ -65,8 +67,10 @@ class PullRun(RunContext):
         await self.lease.require()
         await self.lease.storage.pulls.drop(self.record.repo, self.record.pull)
 
-    async def comment_once(self, marker: str, body: str) -> None:
+    async def comment_once(self, text: str, marker: str, *further: str) -> None:
+        """Comment with all markers, unless a comment there holds the first `marker` already."""
         await self.lease.require()
+        body = "\n".join((f"{text}\n", marker, *further, ""))
         await self.repo.issues.comment_once(self.pull.number, marker, body)
 
 
@@ -283,23 +287,24 @@ async def answer_reviews(
     others = [each for each in numbered if each not in threads]
 
     def text(about: list[tuple[int, Remark]], more: str) -> str:
-        markers = [followup.answer_marker(remark.id) for _, remark in about]
         if lost or not revised.answer:
-            name = ctx.settings.app_name
-            body = followup.failure_answer(markers, name, revised.spent_ceiling == "run")
+            note = Note.OUT_OF_MONEY if revised.spent_ceiling == "run" else Note.TRIED
+            body = note.format(name=ctx.settings.app_name)
         else:
             remark = [(remark.by, revised.reply_to(place)) for place, remark in about]
-            body = followup.review_answer(remark, here, markers)
-        return f"{body}\n{more}\n" if more else body
+            body = followup.review_answer(remark, here)
+        return f"{body}\n\n{more}" if more else body
+
+    def mark(remark: Remark) -> str:
+        return make_marker("answer", f"to={remark.id}")
 
     for nth, one in enumerate(threads):
         remark = one[1]
         assert remark.thread is not None
         more = left_out if nth == 0 and not others else ""
         await ctx.lease.require()
-        await ctx.repo.pulls.reply_once(
-            ctx.pull.number, remark.thread, followup.answer_marker(remark.id), text([one], more),
-            ctx.repo.issues.is_own,
-        )  # fmt: skip
+        body = f"{text([one], more)}\n\n{mark(remark)}\n"
+        is_own = ctx.repo.issues.is_own
+        await ctx.repo.pulls.reply_once(ctx.pull.number, remark.thread, mark(remark), body, is_own)
     if others:
-        await ctx.comment_once(followup.answer_marker(others[0][1].id), text(others, left_out))
+        await ctx.comment_once(text(others, left_out), *(mark(remark) for _, remark in others))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from bot.comments import followup
+from bot.comments.followup import Note, stop_note
 from bot.comments.pull_request import reproduction_title
 from bot.data.pull import PullRecord
 from bot.data.run import Run, RunStatus
@@ -22,7 +22,8 @@ from bot.followup.schedule import apply_quota, claim_rebase, is_daily_ceiling, i
 from bot.git.commits import create_commit, merge_commits, push, read_changes
 from bot.git.mirrors import Checkout
 from bot.runs.signed_commits import prepare_push
-from bot.safe_text import line
+from bot.safe_text import code as code_span
+from bot.safe_text import line, make_marker
 from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.storage.pulls import MAX_ANSWERED
@@ -114,8 +115,7 @@ async def mark_answered(ctx: PullRun, batch: FeedbackBatch) -> PullRun:
 
 async def report_stop(ctx: PullRun, run: Run) -> None:
     """Comment that the run was stopped; all feedback until now counts as answered."""
-    marker = followup.note_marker("stopped", run.id)
-    await ctx.comment_once(marker, followup.stop_note(run, marker))
+    await ctx.comment_once(stop_note(run), make_marker("stopped", run.id))
     await mark_answered(ctx, await FeedbackReader(ctx).read())
 
 
@@ -145,8 +145,8 @@ async def _rewrite_on_base(ctx: PullRun, clash: Conflict, branch: str) -> PullRu
     if is_daily_ceiling(revised.spent_ceiling):
         return await pause(ctx, revised.spent_ceiling, notify=False)
     if revised.patch is None:
-        marker = followup.note_marker("conflict", clash.head)
-        await ctx.comment_once(marker, followup.conflict_note(branch, marker))
+        text = Note.CONFLICT.format(branch=code_span(branch, 100))
+        await ctx.comment_once(text, make_marker("conflict", clash.head))
         return await ctx.update_record(unresolved_head=clash.head)
     style = ctx.record.commit_style
     issue = ctx.record.issue
@@ -160,8 +160,7 @@ async def _rewrite_on_base(ctx: PullRun, clash: Conflict, branch: str) -> PullRu
     if ctx.record.handed_over:
         return ctx
     sha = ctx.pull.head_sha
-    marker = followup.note_marker("rebased", sha)
-    await ctx.comment_once(marker, followup.rebase_note(sha[:7], marker))
+    await ctx.comment_once(Note.REBASED.format(head=sha[:7]), make_marker("rebased", sha))
     return ctx
 
 
@@ -299,7 +298,5 @@ async def _push_commits(
 
 async def hand_over(ctx: PullRun) -> PullRun:
     """Leave the branch to the person who pushed to it; comment that once."""
-    number = ctx.pull.number
-    body = followup.handover_note(number)
-    await ctx.comment_once(followup.note_marker("handed-over", str(number)), body)
+    await ctx.comment_once(Note.HANDED_OVER, make_marker("handed-over", str(ctx.pull.number)))
     return await ctx.update_record(handed_over=True, pending_head="")

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from bot.admission.check import load_repo_config
 from bot.admission.trust import is_trusted
-from bot.comments import followup
+from bot.comments.followup import Note, failure_note
 from bot.data.run import Run, RunStatus, Stop, StopReason, now
 from bot.errors import (
     Forbidden,
@@ -43,9 +43,11 @@ from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runs.finish import MOVED_SECONDS, RunFinisher, with_spending
+from bot.safe_text import make_marker
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
+from pipeline.codebase.text import pluralize
 from pipeline.data.types import Patch
 from sandbox.frozen import replace
 
@@ -59,8 +61,7 @@ async def close_if_obsolete(ctx: PullRun) -> bool:
     note = await _closing_note(ctx)
     if not note:
         return False
-    marker = followup.note_marker("closed", str(ctx.pull.number))
-    await ctx.comment_once(marker, note)
+    await ctx.comment_once(note, make_marker("closed", str(ctx.pull.number)))
     await ctx.lease.require()
     await ctx.repo.pulls.close(ctx.pull.number)
     await _delete_own_branch(ctx)
@@ -79,16 +80,16 @@ async def _closing_note(ctx: PullRun) -> str:
         and issue.state != "open"
         and await is_trusted(ctx.repo, issue.closer, trust)
     ):
-        return followup.issue_closed_note(ctx.record.issue, ctx.pull.number)
+        return Note.ISSUE_CLOSED.format(issue=ctx.record.issue)
     days, touched = ctx.config.stale_days, ctx.pull.updated_at
     if days and touched is not None and now() - touched > timedelta(days=days):
-        return followup.stale_note(days, ctx.pull.number)
+        return Note.STALE.format(days=pluralize(days, "day"))
     return ""
 
 
 async def _delete_own_branch(ctx: PullRun) -> None:
     """Delete the branch if we closed the pull request and nobody pushed to it."""
-    marker = followup.note_marker("closed", str(ctx.pull.number))
+    marker = make_marker("closed", str(ctx.pull.number))
     if await ctx.repo.issues.find_comment(ctx.pull.number, marker) is None:
         return
     head = await ctx.repo.get_branch_head(ctx.record.branch)
@@ -122,8 +123,7 @@ async def update_draft(ctx: PullRun) -> PullRun:
 
 async def _mark_ready(ctx: PullRun, *, checked: bool) -> PullRun:
     if not checked:
-        marker = followup.note_marker("no-checks", ctx.pull.head_sha)
-        await ctx.comment_once(marker, followup.no_checks_note(marker))
+        await ctx.comment_once(Note.NO_CHECKS, make_marker("no-checks", ctx.pull.head_sha))
     await ctx.lease.require()
     await ctx.repo.pulls.mark_ready(ctx.pull.node_id)
     return await ctx.update_record(ready_when_green=False, readied=True)
@@ -188,12 +188,9 @@ class FollowUpRun:
                     ):
                         await report_stop(ctx, await with_spending(run, lease))
                 elif ctx is not None and batch is not None and run.failure is not None:
-                    marker = followup.note_marker("failed", run.id)
                     edit = await ctx.work.load(UNPUBLISHED_KEY, Patch)
-                    text = followup.failure_note(
-                        run.failure, run.detail, marker, edit=edit.diff if edit else ""
-                    )
-                    await ctx.comment_once(marker, text)
+                    text = failure_note(run.failure, run.detail, edit.diff if edit else "")
+                    await ctx.comment_once(text, make_marker("failed", run.id))
                     await mark_answered(ctx, batch)
         except GitHubUnavailable as error:
             raise to_try_later(error) from error

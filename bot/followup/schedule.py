@@ -8,12 +8,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from bot.admission.check import claim_quota, refuse
-from bot.comments import followup
+from bot.comments.followup import Note
 from bot.data.pull import PullRecord
 from bot.data.request import Delay, PullUpdate, StartOutcome
 from bot.data.run import Login, Mode, QuotaLimit, RunStatus, now
 from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.queue.consumer import RetryLater, RunQueue
+from bot.safe_text import make_marker
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from pipeline.run_errors import Ceiling
@@ -65,8 +66,8 @@ async def pause(ctx: PullRun, spent: Ceiling | None, *, notify: bool) -> PullRun
     """Do nothing more today; with `notify`, comment that once."""
     day = _today()
     if notify and spent is not None:
-        marker = followup.note_marker("paused", day)
-        await ctx.comment_once(marker, followup.budget_pause_note(spent, day))
+        whose = "of this repository" if spent == "repository" else "of this bot's operator"
+        await ctx.comment_once(Note.PAUSED.format(whose=whose), make_marker("paused", day))
     return await ctx.update_record(paused_on=day)
 
 

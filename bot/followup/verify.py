@@ -37,7 +37,7 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
     if ctx.record.verified == now_at and ctx.run.mode is not Mode.VERIFY:
         return ctx
     if not ctx.record.command:
-        await _write_check(ctx, "neutral", *followup.describe_no_test(), "")
+        await _write_check(ctx, "neutral", *followup.NO_TEST, "")
         return await ctx.update_record(verified=now_at, evidence_confirmed=False)
     head = await ctx.fetch(ctx.pull.head_sha)
     commit = await _merge_with_base(ctx, tip, head)
@@ -124,8 +124,7 @@ async def complete_stale_check(ctx: PullRun, *, run_ended: bool = False) -> None
         )
         if there is None or there.status == "completed":
             return
-        title, summary = followup.describe_incomplete()
-        await _write_check(ctx, "cancelled", title, summary, "", head=begun.head)
+        await _write_check(ctx, "cancelled", *followup.INCOMPLETE, "", head=begun.head)
 
 
 def _external_id(ctx: PullRun, head: CommitSha) -> str:

@@ -24,6 +24,7 @@ from bot.errors import (
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.queue.position import NO_WORKER, Announce
+from bot.safe_text import make_marker
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
@@ -122,7 +123,7 @@ class StatusComment:
         """Write the final comment, then clean up the issue; returns `run` with its comment."""
         comment = await self.write_final(run, text)
         if run.asked_on:
-            marker = status_module.result_marker(run.id)
+            marker = make_marker("result", f"run={run.id}")
             await self._lease.require()
             with suppress(Forbidden, NotFound):  # locked, or gone
                 body = f"{text}\n\n{marker}\n"

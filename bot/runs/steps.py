@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from bot.comments import followup
 from bot.comments.candidates import PULL_PROBLEMS, render_pull_verdict
+from bot.comments.followup import Note
 from bot.comments.status import (
     pull_marker,
     render_no_fix,
@@ -31,6 +31,7 @@ from bot.runs.publish import (
     register_pull,
 )
 from bot.runs.status_comment import StatusComment
+from bot.safe_text import make_marker
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
@@ -153,10 +154,10 @@ async def _close_replaced(repo: Repository, lease: Lease) -> None:
     if pull is None or pull.state != "open" or record is None or not record.is_ours(pull.head_sha):
         return
     assert run.pull_request is not None
-    note = followup.replacement_note(number, run.pull_request)
-    marker = followup.note_marker("closed", str(number))
+    note = Note.REPLACED.format(new=run.pull_request)
+    marker = make_marker("closed", str(number))
     await lease.require()
-    await repo.issues.comment_once(number, marker, note, since=run.created_at)
+    await repo.issues.comment_once(number, marker, f"{note}\n\n{marker}\n", since=run.created_at)
     await lease.require()
     await repo.pulls.close(number)
 

@@ -12,6 +12,7 @@ from bot.data.job import Outcome
 from bot.data.pull import CommitStyle
 from bot.data.run import Login, Mode, SkippedComments
 from bot.errors import SwapRefused
+from bot.safe_text import make_marker
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, SuiteRun
 from pipeline.data.types import Candidate, NoFix, Patch, RejectedEdit, Selection, VoteTable
@@ -191,8 +192,8 @@ PULLS: Mapping[str, str] = {
         (LIVE,),
         destinations=destinations_note([], [LIVE], by_app=True),
     ),
-    "a settings file": f"{settings_file.pull_title()}\n\n"
-    + settings_file.pull_body(Login("alice"), settings_file.proposal_marker("comment-1")),
+    "a settings file": f"{settings_file.PULL_TITLE}\n\n"
+    + settings_file.pull_body(Login("alice"), make_marker("settings", "comment-1")),
     "into a template": pull_request.pull_body(
         a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
     ),

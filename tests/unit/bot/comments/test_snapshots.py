@@ -15,6 +15,8 @@ from bot.comments import candidates, followup, pull_request, refusals, replies, 
 from bot.comments import statistics as stats
 from bot.comments import status as comments
 from bot.comments.candidates import PullCandidates
+from bot.comments.followup import Note
+from bot.comments.replies import Reply
 from bot.comments.unpublished import publish_reason
 from bot.data.github_facts import ExistingWork, LinkedPull
 from bot.data.progress import Progress
@@ -38,6 +40,7 @@ from bot.repo_config.model import (
     LayerProblem,
     merge_layers,
 )
+from bot.safe_text import make_marker
 from pipeline.data.types import CommitSha, NoFix, TestScript
 from pipeline.workflows.plan import CostEstimate, Plan
 from pipeline.workflows.verify import Verification
@@ -163,20 +166,20 @@ ANSWERS: Bodies = {
         "capuchin",
     ),
     "unknown": replies.no_such_verb("capuchin", "stauts", "status"),
-    "not here": replies.wrong_place("judge"),
-    "fix or retry while it works": replies.command_waits("capuchin"),
-    "fix on another's pull request": replies.foreign_pull(),
-    "stop: nothing runs": replies.nothing_to_stop(),
-    "status: no run": replies.no_run("capuchin"),
+    "not here": Reply.WRONG_PLACE.format(verb="`judge`"),
+    "fix or retry while it works": Reply.WAITS.format(name="capuchin"),
+    "fix on another's pull request": Reply.FOREIGN_PULL,
+    "stop: nothing runs": Reply.NOTHING_TO_STOP,
+    "status: no run": Reply.NO_RUN.format(name="capuchin"),
     "said while it works": replies.answer_to_remark(Progress(edits_begun=2), 10, "capuchin"),
     "said too late": replies.answer_to_remark(CHOOSING, 10, "capuchin"),
-    "a mention": replies.answer_to_mention("capuchin"),
-    "more: no samples": replies.no_samples("capuchin"),
-    "more: too many": replies.how_many_samples("capuchin", 90),
-    "budget: nothing runs": replies.nothing_to_raise("capuchin"),
-    "budget: which": replies.which_ceiling("capuchin", 10, 25),
-    "budget: no ceiling of a day": replies.which_ceiling("capuchin", 10, None),
-    "budget: raised": replies.ceiling_raised(15),
+    "a mention": Reply.MENTION.format(name="capuchin"),
+    "more: no samples": Reply.NO_SAMPLES.format(name="capuchin"),
+    "more: too many": Reply.HOW_MANY_SAMPLES.format(name="capuchin", left=90),
+    "budget: nothing runs": Reply.NOTHING_TO_RAISE.format(name="capuchin"),
+    "budget: which": Reply.WHICH_CEILING.format(name="capuchin", run=10, most=25),
+    "budget: no ceiling of a day": Reply.NO_CEILING_OF_A_DAY,
+    "budget: raised": Reply.CEILING_RAISED.format(dollars=15),
     "status: queued": replies.run_status(
         replace(RUN, status=RunStatus.QUEUED),
         QueuePosition(position=3, expected_seconds=(1200, 1800)),
@@ -207,27 +210,26 @@ ANSWERS: Bodies = {
         )
     ),
     "stats: of a month": stats.render_summary(
-        STATS._replace(period="in October 2026"), stats.summary_marker("2026-10")
+        STATS._replace(period="in October 2026"), make_marker("summary", "month=2026-10")
     ),
-    "stats: what days": stats.how_many_days("capuchin", 365),
+    "stats: what days": Reply.HOW_MANY_DAYS.format(name="capuchin", most=365),
     "config: no file": settings_file.render_config(effective("", "")),
-    "config propose: done": settings_file.proposal_opened(12),
+    "config propose: done": Reply.SETTINGS_PROPOSED.format(number=12),
     "config propose: there is one": settings_file.file_exists(CONFIG_PATHS[0]),
-    "config propose: no branch": settings_file.nothing_to_propose_on(),
+    "config propose: no branch": Reply.NO_COMMITS,
     "config propose: refused": settings_file.proposal_refused(
         "branch name\nBranch name must match a given regex pattern: bots/.*", "version: 1\n"
     ),
     "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
-    "use: a number": candidates.letters_instead("capuchin", PullCandidates(CHOSEN, 12, None)),
-    "use: which": candidates.which_candidate("capuchin", PullCandidates(CHOSEN, 12, None)),
-    "use: nothing": candidates.nothing_to_use(),
-    "use: no longer kept": candidates.candidates_expired(12),
-    "judge: which": candidates.which_pulls("capuchin", 20),
-    "judge: the issue": candidates.issue_itself("capuchin", 7),
-    "use: closed": candidates.pull_is_closed(12, "closed"),
-    "use: merged": candidates.pull_is_closed(12, "merged"),
+    "use: which": candidates.candidates_reply("capuchin", PullCandidates(CHOSEN, 12, None)),
+    "use: nothing": Reply.NOTHING_TO_USE,
+    "use: no longer kept": Reply.EDITS_EXPIRED,
+    "judge: which": Reply.WHICH_PULLS.format(name="capuchin", most=20),
+    "judge: the issue": Reply.JUDGE_ISSUE.format(name="capuchin", issue=7),
+    "use: closed": Reply.PULL_CLOSED.format(number=12),
+    "use: merged": Reply.PULL_MERGED.format(number=12),
 }  # fmt: skip
 
 REFUSALS: Bodies = {
@@ -238,43 +240,39 @@ REFUSALS: Bodies = {
     "quota of a reviewer": refusals.refusal_reply(
         Login("alice"), QuotaLimit("person", 20), deferred=True
     ),
-    "the day's ceiling, repository": followup.budget_pause_note("repository", "2026-01-02"),
-    "the day's ceiling, operator": followup.budget_pause_note("installation", "2026-01-02"),
+    "the day's ceiling, repository": Note.PAUSED.format(whose="of this repository"),
 }  # fmt: skip
 
-MARKERS = [followup.answer_marker("line-1")]
 TENDED: Bodies = {
     "answered": followup.review_answer(
-        [("alice", "It sums now. Thanks @all.")], CommitSha("abc1234"), MARKERS
+        [("alice", "It sums now. Thanks @all.")], CommitSha("abc1234")
     ),
     "answered, nothing changed": followup.review_answer(
-        [("alice", "It is meant so.")], CommitSha(""), MARKERS
+        [("alice", "It is meant so.")], CommitSha("")
     ),
     "answered, several people": followup.review_answer(
-        [("alice", "Renamed."), ("carol", "It stays.")], CommitSha("abc1234"), MARKERS
+        [("alice", "Renamed."), ("carol", "It stays.")], CommitSha("abc1234")
     ) + followup.outsiders_note(2),
-    "not managed": followup.failure_answer(MARKERS, "capuchin", spent=False),
-    "out of money": followup.failure_answer(MARKERS, "capuchin", spent=True),
-    "handed over": followup.handover_note(12),
-    "ready without other checks": followup.no_checks_note(followup.note_marker("ready", "x")),
-    "rebased": followup.rebase_note(CommitSha("abc1234"), followup.note_marker("rebased", "x")),
-    "conflict": followup.conflict_note("main", followup.note_marker("conflict", "x")),
-    "closed for a new one": followup.replacement_note(12, 34),
-    "closed with its issue": followup.issue_closed_note(7, 12),
-    "retired": followup.stale_note(30, 12),
+    "not managed": Note.TRIED,
+    "out of money": Note.OUT_OF_MONEY.format(name="capuchin"),
+    "handed over": Note.HANDED_OVER,
+    "ready without other checks": Note.NO_CHECKS,
+    "rebased": Note.REBASED.format(head="abc1234"),
+    "conflict": Note.CONFLICT.format(branch="`main`"),
+    "closed for a new one": Note.REPLACED.format(new=34),
+    "closed with its issue": Note.ISSUE_CLOSED.format(issue=7),
+    "retired": Note.STALE.format(days="30 days"),
     "stopped by a label": followup.stop_note(
         replace(
             RUN,
             stop=Stop(by=Login("alice"), why=StopReason.DISABLED, label="capuchin:disabled"),
             dollars=0.25,
         ),
-        followup.note_marker("stopped", "x"),
     ),
     "stopped": followup.stop_note(
         replace(RUN, stop=Stop(by=Login("alice"), why=StopReason.COMMAND), dollars=0.25),
-        followup.note_marker("stopped", "x"),
     ),
-    "failed": followup.failure_note(Failure.MODEL_REFUSED, "", followup.note_marker("failed", "x")),
+    "failed": followup.failure_note(Failure.MODEL_REFUSED, ""),
 }  # fmt: skip
 
 NOT_RUN = replace(FAILS, exit_code=4)
@@ -298,8 +296,8 @@ CHECKS: Bodies = {
     "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
     "no verdict": check(replace(FOUND, after=(NOT_RUN, NOT_RUN))),
     "clash": "\n\n".join(followup.describe_conflict("main")),
-    "no test": "\n\n".join(followup.describe_no_test()),
-    "not run": "\n\n".join(followup.describe_incomplete()),
+    "no test": "\n\n".join(followup.NO_TEST),
+    "not run": "\n\n".join(followup.INCOMPLETE),
     "settings: valid": f"{settings_file.check_title([0])}\n\n"
     + settings_file.check_summary({".github/capuchin.yml": []}),
     "settings: a mistake": f"{settings_file.check_title([1])}\n\n"
@@ -347,9 +345,8 @@ def test_the_rule_for_phones_notices() -> None:
 
 
 INNER = {
-    "status_marker", "result_marker", "pull_marker", "find_run", "reply_marker", "refusal_marker",
-    "note_marker",
-    "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates",
+    "status_marker", "pull_marker", "find_run", "refusal_marker", "render_status",
+    "failure_reason", "no_fix_reason", "list_candidates",
     "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
     "price_notes", "render_checklist", "describe_counts", "measure_stage", "turn_words",
@@ -357,7 +354,7 @@ INNER = {
     # These appear in a terminal, an editor or the README.
     "render_config_lines",
     # Those with tests of their own.
-    "render_curve", "render_file", "proposal_marker", "fill_template",
+    "render_curve", "render_file", "fill_template",
 }  # fmt: skip
 """Functions whose results are only parts of other texts."""
 
