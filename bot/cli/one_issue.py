@@ -8,10 +8,11 @@ import sys
 from bot.bootstrap import Bot, open_bot
 from bot.cli import FAILED, FIXED, NO_FIX, USAGE
 from bot.cli.run_input import WrongUsage, parse_issue_url
-from bot.data.run import LabeledIssue, Run, RunStatus
+from bot.data.request import RunRequest
+from bot.data.run import Run, RunStatus
 from bot.errors import GitHubError
 from bot.queue.missed_webhooks import find_labels
-from bot.queue.nudges import Nudges, request_labeled_run
+from bot.queue.nudges import Nudges, request_run
 from bot.queue.worker import REDIS_SECONDS
 from bot.safe_text import printable
 from bot.settings import Settings
@@ -45,7 +46,7 @@ async def run_command(settings: Settings, url: str) -> int:
             return FAILED
 
 
-async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
+async def _find_label(bot: Bot, settings: Settings, url: str) -> RunRequest:
     """The label on the issue that requests a run. Raises WrongUsage: it has no such label."""
     owner, name, number = parse_issue_url(url, settings.github_url.rstrip("/"))
     ref = await bot.github.find_repository(owner, name)
@@ -62,12 +63,12 @@ async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
     )
 
 
-async def _work(bot: Bot, settings: Settings, found: LabeledIssue) -> Run:
+async def _work(bot: Bot, settings: Settings, found: RunRequest) -> Run:
     """Work until the run ends or a signal stops the worker; return the run."""
     async with Storage.open(
         settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
     ) as storage:
-        run_id = (await request_labeled_run(found, storage, Nudges(storage))).run_id
+        run_id = (await request_run(found, storage, Nudges(storage))).run_id
         worker = bot.build_worker(find_missed=False)
         working = asyncio.create_task(worker.run_until_signalled())
         try:

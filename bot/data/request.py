@@ -11,7 +11,6 @@ from bot.data.run import (
     CommentLocation,
     IssueSnapshot,
     IssueVersion,
-    LabeledIssue,
     Login,
     Mode,
     RepoRef,
@@ -305,7 +304,7 @@ class LabelEvent(NamedTuple):
 
 
 MissedEvent = (
-    LabeledIssue
+    RunRequest
     | IssueSnapshot
     | CommandRequest
     | IssueRemark

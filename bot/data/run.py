@@ -202,18 +202,6 @@ class IssueSnapshot(Frozen):
     labels: tuple[str, ...] = ()
 
 
-class LabeledIssue(Frozen):
-    """An open issue with one of our labels, as GitHub lists it."""
-
-    repo: RepoRef
-    issue: int
-    actor: Login
-    at: datetime
-    label: str = ""
-    """The label as spelled on the issue."""
-    mode: Mode = Mode.FIX
-
-
 class SkippedComments(Frozen):
     """Which parts of an issue the model does not read."""
 

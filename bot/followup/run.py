@@ -63,7 +63,7 @@ async def close_if_obsolete(ctx: PullRun) -> bool:
         return False
     await ctx.comment_once(note, make_marker("closed", str(ctx.pull.number)))
     await ctx.lease.require()
-    await ctx.repo.pulls.close(ctx.pull.number)
+    await ctx.repo.pulls.edit(ctx.pull.number, state="closed")
     await _delete_own_branch(ctx)
     await ctx.drop_record()
     return True

@@ -12,7 +12,7 @@ from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.followup.feedback import PullRun
 from bot.git.commits import merge_commits, read_changes
 from bot.git.mirrors import Checkout
-from bot.github.checks import CompletedCheck, Conclusion, PendingCheck
+from bot.github.checks import Check, Conclusion
 from pipeline.codebase.commit import Codebase
 from pipeline.data.types import CommitSha, Issue
 from pipeline.workflows.verify import Verification, VerificationVerdict
@@ -101,7 +101,7 @@ async def _start_check(ctx: PullRun) -> None:
     title, summary = followup.describe_checking(ctx.record.test_path, times)
     with suppress(Forbidden, Unprocessable, NotFound):
         await ctx.repo.checks.begin(
-            PendingCheck(
+            Check(
                 name=followup.CHECK_NAME,
                 head_sha=ctx.pull.head_sha,
                 external_id=_external_id(ctx, ctx.pull.head_sha),
@@ -146,7 +146,7 @@ async def _write_check(
     # Without the permission for checks, the logs are still in the pull request.
     with suppress(Forbidden, Unprocessable, NotFound):
         await ctx.repo.checks.complete(
-            CompletedCheck(
+            Check(
                 name=followup.CHECK_NAME,
                 head_sha=head,
                 external_id=_external_id(ctx, head),

@@ -106,12 +106,11 @@ class GitHubApp:
                 await check_block(writes)
             client = await stack.enter_async_context(self._open_client())
             client.on_limited = writes.block if writes else None
-            credential = self._run_credential(ref)
+            credential = self._find_credential(ref.installation, ref.id, PERMISSIONS)
             await credential.get_token()
             identity = await self._load_identity(client, credential)
-            defaults = RepositoryApi(
-                client, self._defaults_credential(ref), ref.owner, DEFAULTS_REPOSITORY
-            )
+            reading = self._find_credential(ref.installation, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
+            defaults = RepositoryApi(client, reading, ref.owner, DEFAULTS_REPOSITORY)
             api = RepositoryApi(
                 client, credential, ref.owner, ref.name,
                 writes=writes, about=about, share=MINOR_SHARE if minor else 1,
@@ -258,13 +257,6 @@ class GitHubApp:
 
     def _open_client(self) -> GitHubClient:
         return GitHubClient(self._url, pause=self._pause, transport=self._transport)
-
-    def _run_credential(self, ref: RepoRef) -> InstallationCredential:
-        return self._find_credential(ref.installation, ref.id, PERMISSIONS)
-
-    def _defaults_credential(self, ref: RepoRef) -> InstallationCredential:
-        """A credential that only reads the owner's settings for all repositories."""
-        return self._find_credential(ref.installation, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
 
     def _find_credential(
         self, installation: int, repository: int | str | None, permissions: Mapping[str, str]

@@ -46,28 +46,17 @@ class Annotation:
 
 
 @dataclass(frozen=True)
-class CompletedCheck:
-    """A completed check run, identified by `external_id` on the same commit."""
+class Check:
+    """A check run, identified by `external_id` on the same commit; `summary`, `text`: Markdown."""
 
     name: str
     head_sha: CommitSha
     external_id: str
-    conclusion: Conclusion
     title: str
     summary: str
+    conclusion: Conclusion = "neutral"
     text: str = ""
     annotations: Sequence[Annotation] = ()
-
-
-@dataclass(frozen=True)
-class PendingCheck:
-    """A check run in progress, identified by `external_id` on the same commit."""
-
-    name: str
-    head_sha: CommitSha
-    external_id: str
-    title: str
-    summary: str
 
 
 class Checks:
@@ -89,22 +78,17 @@ class Checks:
         json = {"auto_trigger_checks": [own]}
         await self._api.send("PATCH", "check-suites", "preferences", json=json)
 
-    async def begin(self, check: PendingCheck) -> CheckRunFacts:
+    async def begin(self, check: Check) -> CheckRunFacts:
         """Find the check run with this external id, or create it in progress."""
-        return await self._find_or_create(
-            check, {"status": "in_progress", "output": _heading(check)}
-        )
+        return await self._find_or_create(check, {"status": "in_progress", "output": _head(check)})
 
-    async def complete(self, check: CompletedCheck) -> CheckRunFacts:
+    async def complete(self, check: Check) -> CheckRunFacts:
         """Find the check run with this external id and complete it, or create it completed.
 
         If an earlier call was interrupted, missing annotations are added.
         """
-        end = {
-            "status": "completed",
-            "conclusion": check.conclusion,
-            "output": _output(check, 0),
-        }
+        conclusion, output = check.conclusion, _output(check, 0)
+        end = {"status": "completed", "conclusion": conclusion, "output": output}
         made = await self._find_or_create(check, end)
         if made.status != "completed":
             made = await self._send("PATCH", "check-runs", made.id, json=end)
@@ -149,9 +133,7 @@ class Checks:
         listed = self._api.paginate("check-runs", run, "annotations", limit=1)
         return [AnnotationFacts.model_validate(item) async for item in listed]
 
-    async def _find_or_create(
-        self, check: CompletedCheck | PendingCheck, state: dict[str, Any]
-    ) -> CheckRunFacts:
+    async def _find_or_create(self, check: Check, state: dict[str, Any]) -> CheckRunFacts:
         """Find the check run, or create it in `state`."""
 
         async def find() -> CheckRunFacts | None:
@@ -177,15 +159,12 @@ class Checks:
         return CheckRunFacts.model_validate(await self._api.send(method, *segments, json=json))
 
 
-def _heading(check: CompletedCheck | PendingCheck) -> dict[str, Any]:
-    return {
-        "title": check.title[:255],
-        "summary": check.summary[:TEXT_CHARACTERS],
-    }
+def _head(check: Check) -> dict[str, Any]:
+    return {"title": check.title[:255], "summary": check.summary[:TEXT_CHARACTERS]}
 
 
-def _output(check: CompletedCheck, sent: int) -> dict[str, Any]:
-    output = _heading(check)
+def _output(check: Check, sent: int) -> dict[str, Any]:
+    output = _head(check)
     if check.text:
         output["text"] = check.text[:TEXT_CHARACTERS]
     if batch := check.annotations[sent : sent + ANNOTATIONS_PER_REQUEST]:

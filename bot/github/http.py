@@ -14,7 +14,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -126,7 +126,7 @@ def api_root(github_url: str) -> str:
 
 
 def graphql_url(github_url: str) -> str:
-    """The address of the GraphQL API; on an Enterprise Server it is not below the REST API."""
+    """On an Enterprise Server, GraphQL is not below REST."""
     return f"{api_root(github_url).removesuffix('/v3')}/graphql"
 
 
@@ -143,10 +143,6 @@ class ApiResponse:
     has_more: bool
     etag: str = ""
     """Identifies the content, for a later request that is answered only if it has changed."""
-
-    @property
-    def is_unchanged(self) -> bool:
-        return self.status == 304
 
 
 @cache
@@ -400,17 +396,11 @@ async def find_or_create(
 MAX_PAGES: Final = 100
 
 
-class _Page(NamedTuple):
-    etag: str
-    data: Any
-    has_more: bool
-
-
 class ConditionalLists:
     """Pages of lists by their credential, as each sees another list. Belongs to one process."""
 
     def __init__(self) -> None:
-        self._pages: dict[tuple[object, str, int], _Page] = {}
+        self._pages: dict[tuple[object, str, int], ApiResponse] = {}
 
     async def read(
         self, client: GitHubClient, path: str, credential: Credential, *, items: str | None = None
@@ -430,16 +420,16 @@ class ConditionalLists:
 
     async def _read_page(
         self, client: GitHubClient, path: str, credential: Credential, number: int
-    ) -> _Page:
+    ) -> ApiResponse:
         key = (credential, path, number)
         kept = self._pages.get(key)
         query = {"per_page": PER_PAGE, "page": number}
         answer = await client.send(
             "GET", path, credential, params=query, etag=kept.etag if kept else ""
         )
-        if kept is not None and answer.is_unchanged:
+        if kept is not None and answer.status == 304:
             return kept
         while len(self._pages) >= 1000:
             del self._pages[next(iter(self._pages))]
-        self._pages[key] = _Page(answer.etag, answer.data, answer.has_more)
-        return self._pages[key]
+        self._pages[key] = answer
+        return answer

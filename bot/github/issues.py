@@ -17,7 +17,7 @@ from bot.data.github_facts import (
 from bot.data.run import Login
 from bot.errors import NotFound
 from bot.github.http import PER_PAGE
-from bot.github.repository_api import Reaction, Reactions, RepositoryApi, list_changed
+from bot.github.repository_api import Reactions, RepositoryApi, list_changed
 from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
 
@@ -135,12 +135,6 @@ class Issues:
         except NotFound:
             return False
         return True
-
-    async def react(self, number: int, content: Reaction) -> None:
-        await self.reactions(number).add(content)
-
-    async def unreact(self, number: int, content: Reaction) -> None:
-        await self.reactions(number).remove(content)
 
     def reactions(self, *what: str | int) -> Reactions:
         return Reactions(self._api, self.is_own, "issues", *what)

@@ -26,22 +26,6 @@ COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
 LISTED_PAGES: Final = 5
 """At most 500 pull requests of a repository are looked through."""
-MARK_READY_MUTATION: Final = (
-    "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) "
-    "{ pullRequest { isDraft } } }"
-)
-
-
-TO_DRAFT_MUTATION: Final = (
-    "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) "
-    "{ pullRequest { isDraft } } }"
-)
-
-
-REACT_MUTATION: Final = (
-    "mutation($id: ID!) { addReaction(input: {subjectId: $id, content: EYES}) "
-    "{ reaction { content } } }"
-)
 
 
 class Pulls:
@@ -60,8 +44,8 @@ class Pulls:
         except NotFound:
             return None
 
-    async def edit_description(self, number: int, body: str) -> None:
-        await self._api.send("PATCH", "pulls", number, json={"body": body})
+    async def edit(self, number: int, **fields: str) -> None:
+        await self._api.send("PATCH", "pulls", number, json=fields)
 
     async def find_fork_point(self, base: str, head: str) -> CommitSha | None:
         """The merge base of `head` and `base`; None if they share no history.
@@ -125,29 +109,23 @@ class Pulls:
 
         return await self._api.find_or_create(find, create)
 
-    async def close(self, number: int) -> None:
-        await self._api.send("PATCH", "pulls", number, json={"state": "closed"})
-
     async def mark_ready(self, node_id: str) -> None:
-        """Mark a draft as ready for review.
-
-        docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
-        """
-        await self._api.query_graphql(MARK_READY_MUTATION, {"id": node_id})
+        done = "pullRequest { isDraft }"
+        await self._mutate("markPullRequestReadyForReview", "pullRequestId: $id", done, node_id)
 
     async def convert_to_draft(self, node_id: str) -> None:
-        """Make it a draft again.
-
-        docs.github.com/graphql/reference/mutations#convertpullrequesttodraft
-        """
-        await self._api.query_graphql(TO_DRAFT_MUTATION, {"id": node_id})
+        done = "pullRequest { isDraft }"
+        await self._mutate("convertPullRequestToDraft", "pullRequestId: $id", done, node_id)
 
     async def acknowledge_review(self, node_id: str) -> None:
-        """React to a review, which REST cannot; GitHub ignores a second reaction.
+        """React to a review, which REST cannot; GitHub ignores a second reaction."""
+        given = "subjectId: $id, content: EYES"
+        await self._mutate("addReaction", given, "reaction { content }", node_id)
 
-        docs.github.com/graphql/reference/mutations#addreaction
-        """
-        await self._api.query_graphql(REACT_MUTATION, {"id": node_id})
+    async def _mutate(self, name: str, given: str, answer: str, node_id: str) -> None:
+        """docs.github.com/graphql/reference/mutations"""
+        query = f"mutation($id: ID!) {{ {name}(input: {{{given}}}) {{ {answer} }} }}"
+        await self._api.query_graphql(query, {"id": node_id})
 
     async def list_since(self, moment: datetime) -> tuple[list[PullRequestFacts], bool]:
         listed = self._api.paginate(
@@ -229,13 +207,6 @@ class Pulls:
         except (Unprocessable, NotFound, Forbidden):
             return False
         return True
-
-    async def get_head(self, number: int) -> CommitSha | None:
-        try:
-            found = await self._api.get("pulls", number)
-        except NotFound:
-            return None
-        return PullRequestFacts.model_validate(found).head_sha
 
     async def list_changed_paths(self, number: int) -> set[str]:
         """The paths that a pull request adds, changes or moves files to; at most 3,000.

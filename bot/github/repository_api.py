@@ -244,7 +244,7 @@ async def list_changed(
         "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     first = await api.get_if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
-    if first.is_unchanged:
+    if first.status == 304:
         return [], since, etag
     found = [kind.model_validate(item) for item in first.data]
     if first.has_more:

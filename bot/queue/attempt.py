@@ -196,32 +196,23 @@ class RunAttempt:
 
     async def _fail(self, run: Run, failure: Failure) -> None:
         """Decide the failure, tell the maintainer; if that must wait, another attempt tells."""
-        known_since = run.waiting_since if run.failure else None
-        since = known_since or now()
-        decided = replace(
-            run, failure=failure, status=RunStatus.RUNNING, waiting_since=since, not_before=None
-        )
-        await self.lease.save(decided)
         logger.warning("Run %s failed: %s", run.id, failure.value)
+        since = run.waiting_since if run.failure else None
+        decided = replace(run, failure=failure, waiting_since=since)
         await self._report_end(decided, self._handler.fail, RunStatus.FAILED)
 
     async def _stop(self, run: Run, stop: Stop) -> None:
         """Decide that the run is stopped, and report it like a failure."""
-        since = run.waiting_since if run.stop else None
-        decided = replace(
-            run,
-            stop=stop,
-            status=RunStatus.RUNNING,
-            waiting_since=since or now(),
-            not_before=None,
-        )
-        await self.lease.save(decided)
         logger.info("Run %s: stopping: %s", run.id, stop.why.value)
+        since = run.waiting_since if run.stop else None
+        decided = replace(run, stop=stop, waiting_since=since)
         await self._report_end(decided, self._handler.stop, RunStatus.STOPPED)
 
     async def _report_end(self, decided: Run, end: HandleRun, status: RunStatus) -> None:
-        """Report a decided end; `status` is what it is if nobody can be told."""
+        """Save and report a decided end; `status` is what it is if nobody can be told."""
         since = decided.waiting_since or now()
+        decided = replace(decided, status=RunStatus.RUNNING, waiting_since=since, not_before=None)
+        await self.lease.save(decided)
         outcome = None
         try:
             outcome = await self._try(end)

@@ -9,15 +9,17 @@ from typing import Final
 
 from bot.data.github_facts import CommentFacts, Cursor, IssueFacts
 from bot.data.request import (
+    SWEEP_PREFIX,
     CommandRequest,
     ConfigCheckRequest,
     Delay,
     IssueRemark,
     MissedEvent,
     PullUpdate,
+    RunRequest,
     SetUpRequest,
 )
-from bot.data.run import CommentLocation, IssueSnapshot, LabeledIssue, RepoRef, now
+from bot.data.run import CommentLocation, IssueSnapshot, RepoRef, now
 from bot.errors import Forbidden, NotFound, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
@@ -105,8 +107,9 @@ async def _find_on_issue(
             delivery=f"sweep-{ref.id}-{issue.number}-{at:.0f}",
         )
     if issue.pull_request is not None:
-        head = await repo.pulls.get_head(issue.number) if issue.state == "open" else None
-        if head is not None:
+        pull = await repo.pulls.get(issue.number) if issue.state == "open" else None
+        if pull is not None:
+            head = pull.head_sha
             delivery = f"sweep-{issue.number}-{head}"
             yield ConfigCheckRequest(repo=ref, pull=issue.number, head=head, delivery=delivery)
         if issue.state == "open":
@@ -121,7 +124,7 @@ async def _find_on_issue(
 
 async def find_labels(
     repo: Repository, ref: RepoRef, issue: IssueFacts, names: BotNames
-) -> AsyncIterator[LabeledIssue]:
+) -> AsyncIterator[RunRequest]:
     """Our labels on an open issue, and who put them there. Raises GitHubError."""
     if issue.state != "open":
         return
@@ -130,8 +133,14 @@ async def find_labels(
         put = await repo.issues.find_labeler(issue.number, label) if mode is not None else None
         if put is not None and mode is not None:
             actor, at = put
-            yield LabeledIssue(
-                repo=ref, issue=issue.number, actor=actor, at=at, label=label, mode=mode
+            yield RunRequest(
+                repo=ref,
+                issue=issue.number,
+                asked_by=actor,
+                delivery=f"{SWEEP_PREFIX}{ref.id}-{issue.number}-{at.timestamp():.0f}",
+                mode=mode,
+                label=label,
+                found_at=at,
             )
 
 

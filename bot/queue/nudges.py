@@ -16,8 +16,8 @@ from arq import ArqRedis, Worker, func
 from arq.constants import expires_extra_ms, job_key_prefix
 from arq.jobs import serialize_job
 
-from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome, StartResult
-from bot.data.run import LabeledIssue, Lane, Run, RunId, StopReason
+from bot.data.request import RunRequest, StartOutcome, StartResult
+from bot.data.run import Lane, Run, RunId, StopReason
 from bot.storage.client import CancellableRedis
 from bot.storage.runs import Nudge, Runs
 from bot.storage.storage import Storage
@@ -56,15 +56,10 @@ class Nudges:
         return self._build(run_id, 0, Lane.ISSUES)
 
     def _build(self, run_id: RunId, starts: int, lane: Lane) -> Nudge:
-        job, at = f"{self._storage.prefix}{run_id}#{starts}", time.time_ns() // 1_000_000
-        return Nudge(
-            job_key=job_key_prefix + job,
-            queue=self._storage.nudge_queue(lane),
-            job_id=job,
-            message=serialize_job("begin", (run_id,), {}, None, at, serializer=_dump),
-            at=at,
-            lifetime=expires_extra_ms,
-        )
+        job, at = f"{self._storage.keys.prefix}{run_id}#{starts}", time.time_ns() // 1_000_000
+        message = serialize_job("begin", (run_id,), {}, None, at, serializer=_dump)
+        keys = (job_key_prefix + job, self._storage.keys.nudges(lane))
+        return Nudge(keys, (job, message, at, expires_extra_ms))
 
 
 class _NudgeRedis(CancellableRedis, ArqRedis):
@@ -81,13 +76,13 @@ class NudgeReceiver:
         self._begin = begin
         self._worker = Worker(
             [func(self._receive, name="begin", timeout=30, max_tries=1, keep_result=0)],
-            queue_name=storage.nudge_queue(lane),
+            queue_name=storage.keys.nudges(lane),
             redis_pool=_NudgeRedis(
                 pool_or_conn=storage.connection_pool,
                 # arq's default is pickle: a writer to Redis would run code here.
                 job_serializer=_dump,
                 job_deserializer=json.loads,
-                default_queue_name=storage.nudge_queue(lane),
+                default_queue_name=storage.keys.nudges(lane),
             ),
             handle_signals=False,
             max_jobs=1,  # so that `set_listening` is looked at between any two
@@ -137,21 +132,6 @@ async def request_run(request: RunRequest, storage: Storage, nudges: Nudges) -> 
     await storage.requests.put(request)
     await runs.mark_handled(request, latest.id)
     return StartResult(StartOutcome.RUNNING, latest.id)
-
-
-async def request_labeled_run(found: LabeledIssue, storage: Storage, nudges: Nudges) -> StartResult:
-    """`request_run` for a label that we found at GitHub instead of in a webhook."""
-    delivery = f"{SWEEP_PREFIX}{found.repo.id}-{found.issue}-{found.at.timestamp():.0f}"
-    request = RunRequest(
-        repo=found.repo,
-        issue=found.issue,
-        asked_by=found.actor,
-        delivery=delivery,
-        mode=found.mode,
-        label=found.label,
-        found_at=found.at,
-    )
-    return await request_run(request, storage, nudges)
 
 
 async def _can_join(under_way: Run, request: RunRequest, runs: Runs) -> bool:

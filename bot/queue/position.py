@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from bot.data.progress import range_of_durations
-from bot.data.run import Lane, QueuePosition, Run, RunId, RunStatus, now
+from bot.data.run import Lane, QueuePosition, Run, RunStatus, now
 from bot.errors import LeaseLost, TryLater
 from bot.queue.nudges import Nudges
 from bot.storage.lease import Lease
@@ -126,37 +126,41 @@ class QueueAnnouncer:
     async def announce(self) -> None:
         """Tell each run at the front whose place has changed. Raises redis-py's errors."""
         for run, position in (await load_queue(self._storage))[:MAX_ANNOUNCED]:
-            if run.queue_position != position.position and now() - run.created_at >= MIN_WAIT:
-                await self._announce_position(run.id, position)
+            await self._announce_position(run, position)
 
     async def announce_new(self) -> None:
         """Tell each run of which nobody knows yet that it waits. Raises redis-py's errors."""
-        new = [one for one in await load_queue(self._storage) if not one.run.queue_position]
+        queue = await load_queue(self._storage)
+        new = [one for one in queue if not one.run.queue_position and _waits(one.run)]
         for run, position in new[:MAX_ANNOUNCED]:
-            waits = now() - run.created_at >= MIN_WAIT
-            if waits and await self._storage.turns.take(f"queue-arrival:{run.id}", RETRY_SECONDS):
-                await self._announce_position(run.id, position)
+            if await self._storage.turns.take(f"queue-arrival:{run.id}", RETRY_SECONDS):
+                await self._announce_position(run, position)
 
     async def announce_no_worker(self) -> None:
         """Tell each run at the front that no worker lives. Raises redis-py's errors."""
         for run, _ in (await load_queue(self._storage))[:MAX_ANNOUNCED]:
-            if run.queue_position != NO_WORKER and now() - run.created_at >= MIN_WAIT:
-                await self._announce_position(run.id, QueuePosition(position=NO_WORKER))
+            await self._announce_position(run, QueuePosition(position=NO_WORKER))
 
-    async def _announce_position(self, run_id: RunId, position: QueuePosition) -> None:
-        lease = await Lease.acquire(self._storage, run_id, worker="queue", seconds=30)
+    async def _announce_position(self, told: Run, position: QueuePosition) -> None:
+        if told.queue_position == position.position or not _waits(told):
+            return
+        lease = await Lease.acquire(self._storage, told.id, worker="queue", seconds=30)
         if lease is None:  # somebody begins it
             return
         try:
             run = await self._announce(lease, position)
             await lease.release(replace(run, queue_position=position.position))
         except TryLater as later:
-            logger.warning("Run %s: could not announce its queue position: %s", run_id, later)
+            logger.warning("Run %s: could not announce its queue position: %s", told.id, later)
             await lease.release(lease.run)
         except LeaseLost:
             return
         # A nudge that came meanwhile found the run taken.
         await self._nudges.send_for(lease.run)
+
+
+def _waits(run: Run) -> bool:
+    return now() - run.created_at >= MIN_WAIT
 
 
 def _is_unstarted(run: Run) -> bool:

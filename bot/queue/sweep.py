@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import time
@@ -18,12 +17,13 @@ from bot.data.request import (
     IssueRemark,
     MissedEvent,
     PullUpdate,
+    RunRequest,
     SetUpRequest,
     StartOutcome,
 )
-from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RunId, Stop, StopReason
+from bot.data.run import IssueSnapshot, Login, Mode, RunId, Stop, StopReason
 from bot.errors import BotError
-from bot.queue.nudges import Nudges, request_labeled_run
+from bot.queue.nudges import Nudges, request_run
 from bot.queue.position import ARRIVAL_SECONDS, Announce, QueueAnnouncer
 from bot.settings import Timings
 from bot.storage.client import UNREACHABLE, Outage
@@ -31,6 +31,7 @@ from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from bot.storage.workers import Cursors, Housekeeping
 from bot.webhooks.labels import LabelSet, has_label
+from pipeline.concurrency import gather_bounded
 
 MAX_CONCURRENT: Final = 8
 """Stops that one worker reports at a time."""
@@ -57,22 +58,12 @@ class IdleStops:
         self._not_before = {
             run_id: at for run_id, at in self._not_before.items() if run_id in stopping
         }
-        slots = asyncio.Semaphore(MAX_CONCURRENT)
 
         async def stop(run_id: RunId) -> None:
-            async with slots:
-                if await self._stop(run_id):
-                    self._not_before[run_id] = clock + RETRY_SECONDS
+            if await self._stop(run_id):
+                self._not_before[run_id] = clock + RETRY_SECONDS
 
-        tasks = [asyncio.create_task(stop(run_id)) for run_id in due]
-        try:
-            for task in tasks:
-                await task
-        finally:
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
+        await gather_bounded(MAX_CONCURRENT, (stop(run_id) for run_id in due))
 
 
 SUMMARY_SECONDS: Final = 6 * 3600.0
@@ -217,8 +208,8 @@ class Sweep:
         """Handle events whose webhook never arrived. Raises TryLater and redis-py's errors."""
         async for found in find_missed(self._storage.cursors):
             match found:
-                case LabeledIssue():
-                    asked = await request_labeled_run(found, self._storage, self._nudges)
+                case RunRequest():
+                    asked = await request_run(found, self._storage, self._nudges)
                     if asked.outcome is StartOutcome.CREATED:
                         self._log_found(f"Run {asked.run_id}")
                 case IssueSnapshot():

@@ -9,7 +9,7 @@ from bot.data.request import ConfigCheckRequest
 from bot.data.run import CHECK_NAME
 from bot.errors import GitHubError, GitHubUnavailable, translate_errors
 from bot.github.app import GitHubApp
-from bot.github.checks import Annotation, CompletedCheck
+from bot.github.checks import Annotation, Check
 from bot.github.repository import Repository
 from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig, parse_or_list_problems
 
@@ -50,7 +50,7 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
         for each in some
     ]
     await repo.checks.complete(
-        CompletedCheck(
+        Check(
             name=CHECK_NAME,
             head_sha=request.head,
             external_id=request.id,

@@ -49,22 +49,18 @@ class StatusComment:
         self._latest = Progress()
         self._news = asyncio.Event()
 
-    async def write(self, run: Run, text: str) -> int | None:
-        """Write `text` into the comment; returns its id, None where comments are not allowed."""
-        if run.comment_id is None:
-            return await self._find_or_create(run, text)
-        async with self._edit():
-            with suppress(Forbidden):
-                await self._repo.issues.edit_comment(run.comment_id, text)
-        return run.comment_id
+    async def write(self, run: Run, text: str, *, last: bool = False) -> int | None:
+        """Write `text` into the comment; returns its id, None where comments are not allowed.
 
-    async def write_final(self, run: Run, text: str) -> int | None:
-        """Write `text` like `write`, but into a new comment if the first was deleted."""
+        Only the `last` text goes into a new comment if the first was deleted.
+        """
         if run.comment_id is not None:
             async with self._edit():
                 with suppress(Forbidden):
-                    if await self._repo.issues.edit_comment(run.comment_id, text):
+                    if await self._repo.issues.edit_comment(run.comment_id, text) or not last:
                         return run.comment_id
+            if not last:
+                return run.comment_id
         return await self._find_or_create(run, text)
 
     def update(self, progress: Progress) -> None:
@@ -121,7 +117,7 @@ class StatusComment:
 
     async def finish(self, run: Run, text: str) -> Run:
         """Write the final comment, then clean up the issue; returns `run` with its comment."""
-        comment = await self.write_final(run, text)
+        comment = await self.write(run, text, last=True)
         if run.asked_on:
             marker = make_marker("result", f"run={run.id}")
             await self._lease.require()
@@ -144,12 +140,13 @@ class StatusComment:
             RunStatus.SWAPPED,
         )
         # A locked issue forbids these; the record shows how the run ended.
+        reactions = self._repo.issues.reactions(run.issue)
         await self._lease.require()
         with suppress(Forbidden):
-            await self._repo.issues.react(run.issue, "rocket" if won else "confused")
+            await reactions.add("rocket" if won else "confused")
         await self._lease.require()
         with suppress(Forbidden):
-            await self._repo.issues.unreact(run.issue, "eyes")
+            await reactions.remove("eyes")
         await self.remove_label(run)
         return run
 

@@ -56,7 +56,7 @@ async def begin_run(ctx: IssueRun) -> None:
     lease = ctx.lease
     await lease.require()
     with suppress(Forbidden):  # the issue is locked
-        await ctx.repo.issues.react(ctx.run.issue, "eyes")
+        await ctx.repo.issues.reactions(ctx.run.issue).add("eyes")
     page = ctx.settings.page_url(ctx.run.id)
     run = replace(ctx.run, page_url=page, queue_position=0)
     comment = await ctx.status.write(run, render_started(run))
@@ -159,7 +159,7 @@ async def _close_replaced(repo: Repository, lease: Lease) -> None:
     await lease.require()
     await repo.issues.comment_once(number, marker, f"{note}\n\n{marker}\n", since=run.created_at)
     await lease.require()
-    await repo.pulls.close(number)
+    await repo.pulls.edit(number, state="closed")
 
 
 async def _report_opened(repo: Repository, lease: Lease, settings: Settings, *, draft: bool) -> Run:

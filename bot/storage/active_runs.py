@@ -66,7 +66,9 @@ class ActiveRuns(RedisRecords):
         for first in range(0, len(wanted), BATCH):
             ids = wanted[first : first + BATCH]
             keys = [
-                key for run_id in ids for key in (self._keys.run(run_id), self._keys.lease(run_id))
+                key
+                for run_id in ids
+                for key in (self._keys.run(run_id), self._keys.run(run_id, "lease"))
             ]
             found: list[bytes | None] = await self._redis.mget(keys)
             for run_id, record, holder in zip(ids, found[::2], found[1::2], strict=True):

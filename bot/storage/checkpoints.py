@@ -80,7 +80,11 @@ class RedisStore:
 
     async def _save_packed(self, key: str, redis_key: str, packed: bytes) -> None:
         run_id = self._run_id
-        keys = [redis_key, self._keys.checkpoint_count(run_id), self._keys.documents(run_id)]
+        keys = [
+            redis_key,
+            self._keys.run(run_id, "checkpoints"),
+            self._keys.run(run_id, "documents"),
+        ]
         counts = int(key != LEDGER_KEY)
         args = [packed, self._seconds_of(key), RECORD_SECONDS, counts, self._index_name(key)]
         with self._in_flight.uncancellable():
@@ -91,7 +95,7 @@ class RedisStore:
     async def list_documents(self) -> list[str]:
         """The keys of all documents of the run, in order; some may have expired."""
         found = await cast(
-            "Awaitable[set[bytes]]", self._redis.smembers(self._keys.documents(self._run_id))
+            "Awaitable[set[bytes]]", self._redis.smembers(self._keys.run(self._run_id, "documents"))
         )
         return sorted(name.decode() for name in found)
 
@@ -111,7 +115,7 @@ class RedisStore:
         for name in names:
             await self._redis.delete(self._redis_key(name))
         if names:
-            index = self._keys.documents(self._run_id)
+            index = self._keys.run(self._run_id, "documents")
             await cast("Awaitable[int]", self._redis.srem(index, *names))
 
     def _index_name(self, key: str) -> str:

@@ -90,7 +90,7 @@ class History(RedisRecords):
 
         A line that cannot be read is left out; the first of them is logged.
         """
-        key = self._keys.history(repo)
+        key = self._keys.of_repository("history", repo)
         last = "+inf" if until is None else f"({until.timestamp()}"
         asked = await self._redis.zrangebyscore(key, int(since.timestamp()), last)
         lines = cast("list[bytes]", asked)
@@ -110,14 +110,14 @@ class History(RedisRecords):
 
     async def load_decided(self, repo: RepoRef) -> tuple[DecidedEdit, ...] | None:
         """What `save_decided` kept in the last day; None otherwise. Raises redis-py's errors."""
-        kept = await self._redis.get(self._keys.outcomes(repo))
+        kept = await self._redis.get(self._keys.of_repository("outcomes", repo))
         found = read_or_skip(_DecidedEdits, kept, f"The outcomes of {repo.full_name}")
         return found.edits if found else None
 
     async def save_decided(self, repo: RepoRef, edits: tuple[DecidedEdit, ...]) -> None:
         """Keep what became of our edits for a day. Raises redis-py's errors."""
         record = encode_record(_DecidedEdits(edits=edits))
-        await self._redis.set(self._keys.outcomes(repo), record, ex=DAY)
+        await self._redis.set(self._keys.of_repository("outcomes", repo), record, ex=DAY)
 
 
 MAX_LISTED: Final = 2000
@@ -158,7 +158,7 @@ class RunQueries(RedisRecords):
 
     async def list_of_issue(self, repo: RepoRef, issue: int) -> list[Run]:
         """The runs of an issue that are still on record, the newest first."""
-        key = self._keys.runs_of_issue(repo, issue)
+        key = self._keys.issue(repo, issue, "runs")
         ids = await cast("Awaitable[list[bytes]]", self._redis.lrange(key, 0, -1))
         return await self._load_runs(ids)
 
@@ -184,7 +184,7 @@ class RunQueries(RedisRecords):
     async def _count_leased(self, runs: Iterable[Run]) -> int:
         async with self._redis.pipeline(transaction=False) as pipe:
             for run in runs:
-                pipe.exists(self._keys.lease(run.id))
+                pipe.exists(self._keys.run(run.id, "lease"))
             return sum(await pipe.execute())
 
     async def _list_active(self) -> set[bytes]:

@@ -66,7 +66,7 @@ arq adds `arq:job:`, `arq:in-progress:` and `arq:retry:` before job ids; ours be
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from bot.data.run import Lane, Login, RepoRef, RunId
 
@@ -77,7 +77,10 @@ RECORD_SECONDS: Final = 30 * DAY
 SUMMARY_SECONDS: Final = 60 * DAY  # longer than the month in which it is written
 CHECKPOINT_SECONDS: Final = 7 * DAY  # paid for once; longer than any outage that a run outlives
 
-
+IssuePart = Literal["", "latest-run", "latest-join", "runs", "stop-time", "label-events"]
+RunPart = Literal[
+    "", "stop", "lease", "fence", "checkpoints", "documents", "archived", "progress", "edit-turn"
+]
 ISSUE_KEY: Final = "issue"
 """The checkpoint that holds the issue as the run's first worker read it."""
 BRANCH_HISTORY_KEY: Final = "contents"
@@ -127,24 +130,8 @@ class Keys:
     def body(self, digest: str) -> str:
         return f"{self.prefix}body:{digest}"
 
-    def issue(self, repo: RepoRef, number: int) -> str:
-        return f"{self.prefix}issue:{repo.id}#{number}"
-
-    def latest_run(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:latest-run"
-
-    def latest_join(self, repo: RepoRef, number: int) -> str:
-        """When the latest label was put on that the issue's latest run answers beside its own."""
-        return f"{self.issue(repo, number)}:latest-join"
-
-    def runs_of_issue(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:runs"
-
-    def stop_time(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:stop-time"
-
-    def label_events(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:label-events"
+    def issue(self, repo: RepoRef, number: int, part: IssuePart = "") -> str:
+        return f"{self.prefix}issue:{repo.id}#{number}{part and ':'}{part}"
 
     def request(self, request_id: str) -> str:
         return f"{self.prefix}request:{request_id}"
@@ -154,12 +141,6 @@ class Keys:
 
     def pulls(self, repo: int) -> str:
         return f"{self.prefix}pulls:{repo}"
-
-    def history(self, repo: RepoRef) -> str:
-        return f"{self.prefix}history:{repo.id}"
-
-    def outcomes(self, repo: RepoRef) -> str:
-        return f"{self.prefix}outcomes:{repo.id}"
 
     def quota(self, counted_by: str, day: str) -> str:
         return f"{self.prefix}quota:{counted_by.lower()}:{day}"
@@ -173,40 +154,16 @@ class Keys:
     def writes(self, installation: int) -> str:
         return f"{self.prefix}writes:{installation}"
 
-    def cursor(self, repo: RepoRef) -> str:
-        return f"{self.prefix}cursor:{repo.id}"
-
-    def stop(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:stop"
-
     def budget(self, day: str, repo: RepoRef | None = None) -> str:
         """None: of all repositories together."""
         whole = f"{self.prefix}budget:{day}"
         return f"{whole}:{repo.id}" if repo else whole
 
-    def run(self, run_id: RunId) -> str:
-        return f"{self.prefix}run:{run_id}"
+    def run(self, run_id: RunId, part: RunPart = "") -> str:
+        return f"{self.prefix}run:{run_id}{part and ':'}{part}"
 
-    def lease(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:lease"
-
-    def fence(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:fence"
-
-    def checkpoint_count(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:checkpoints"
-
-    def documents(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:documents"
-
-    def archive_mark(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:archived"
-
-    def progress_report(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:progress"
-
-    def edit_turn(self, run_id: RunId) -> str:
-        return f"{self.run(run_id)}:edit-turn"
+    def of_repository(self, what: Literal["history", "outcomes", "cursor"], repo: RepoRef) -> str:
+        return f"{self.prefix}{what}:{repo.id}"
 
     def environment(self, image: str, key: str) -> str:
         """What runs with the same environment image share; the image's name identifies its code."""

@@ -120,7 +120,7 @@ class Lease:
         answer = await run_script(
             storage.redis,
             ACQUIRE,
-            [keys.active, keys.lease(run_id), keys.fence(run_id), keys.run(run_id)],
+            [keys.active, keys.run(run_id, "lease"), keys.run(run_id, "fence"), keys.run(run_id)],
             [run_id, worker, int(seconds * 1000), RECORD_SECONDS],
         )
         if answer is None:
@@ -128,7 +128,7 @@ class Lease:
         run = await _read(storage, run_id, answer[1])
         if run is None:
             token = f"{worker}#{int(answer[0])}"
-            await run_script(storage.redis, DROP, [keys.lease(run_id)], [token])
+            await run_script(storage.redis, DROP, [keys.run(run_id, "lease")], [token])
             return None
         run = replace(run, repo=await storage.locations.update(run.repo))
         lease = cls(storage, run, worker=worker, fence=int(answer[0]), seconds=seconds)
@@ -156,7 +156,9 @@ class Lease:
         asked = time.monotonic()
         if self._over:
             raise LeaseLost(self.run.id)
-        await self._run_if_held(RENEW, [self._keys.lease(self.run.id)], [int(self._seconds * 1000)])
+        await self._run_if_held(
+            RENEW, [self._keys.run(self.run.id, "lease")], [int(self._seconds * 1000)]
+        )
         self._expires = asked + self._seconds
 
     @asynccontextmanager
@@ -210,14 +212,14 @@ class Lease:
         await self._run_if_held(
             script,
             [
-                keys.lease(run.id),
+                keys.run(run.id, "lease"),
                 keys.run(run.id),
                 keys.active,
                 keys.issue(run.repo, run.issue),
                 keys.ended,
                 keys.totals,
                 keys.durations,
-                keys.history(run.repo),
+                keys.of_repository("history", run.repo),
                 keys.stopping,
             ],
             [

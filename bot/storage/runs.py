@@ -21,24 +21,12 @@ from sandbox.frozen import replace
 
 
 class Nudge(NamedTuple):
-    """A message to the workers, as the receiving side keeps it in Redis."""
+    """A message to the workers, as `SEND_NUDGE` takes it."""
 
-    job_key: str
-    queue: str
-    job_id: str
-    message: bytes
-    at: int
-    """When, in milliseconds since the epoch."""
-    lifetime: int
-    """For how many milliseconds it is kept."""
-
-    @property
-    def keys(self) -> tuple[str, str]:
-        return self.job_key, self.queue
-
-    @property
-    def script_args(self) -> tuple[str, bytes, int, int]:
-        return self.job_id, self.message, self.at, self.lifetime
+    keys: tuple[str, str]
+    """Of the job, and of the queue."""
+    args: tuple[str, bytes, int, int]
+    """Its id and message; when (milliseconds since the epoch), and how long it is kept."""
 
 
 SEND_NUDGE: Final = """
@@ -213,11 +201,11 @@ class Runs(RedisRecords):
                 keys.issue(repo, issue),
                 keys.run(run.id),
                 keys.active,
-                keys.latest_run(repo, issue),
+                keys.issue(repo, issue, "latest-run"),
                 keys.checkpoint(run.id, VERSION_KEY),
-                keys.label_events(repo, issue),
-                keys.runs_of_issue(repo, issue),
-                keys.latest_join(repo, issue),
+                keys.issue(repo, issue, "label-events"),
+                keys.issue(repo, issue, "runs"),
+                keys.issue(repo, issue, "latest-join"),
                 *(nudge.keys if nudge else ()),
             ],
             [
@@ -229,7 +217,7 @@ class Runs(RedisRecords):
                 CHECKPOINT_SECONDS,
                 int(join),
                 *(label_event.script_args if label_event else NO_LABEL_EVENT),
-                *(nudge.script_args if nudge else ()),
+                *(nudge.args if nudge else ()),
             ],
         )
         return StartResult(StartOutcome(outcome.decode()), RunId(run_id.decode()))
@@ -238,7 +226,7 @@ class Runs(RedisRecords):
         """Remember that the label is dealt with, for each later webhook and sweep."""
         await self._redis.set(self._keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
         label_event = LabelEvent.from_request(request)
-        key = self._keys.label_events(request.repo, request.issue)
+        key = self._keys.issue(request.repo, request.issue, "label-events")
         if label_event is not None:
             await cast(
                 Awaitable[int],
@@ -251,7 +239,7 @@ class Runs(RedisRecords):
         if await self._redis.exists(self._keys.delivery(request.delivery)):
             return True
         label_event = LabelEvent.from_request(request)
-        key = self._keys.label_events(request.repo, request.issue)
+        key = self._keys.issue(request.repo, request.issue, "label-events")
         if label_event is None:
             return False
         fields = list(label_event.covering_fields)
@@ -270,9 +258,9 @@ class Runs(RedisRecords):
                 [
                     keys.issue(repo, issue),
                     keys.active,
-                    keys.stop_time(repo, issue),
+                    keys.issue(repo, issue, "stop-time"),
                     keys.stopping,
-                    keys.stop(run_id),
+                    keys.run(run_id, "stop"),
                 ],
                 [
                     run_id,
@@ -287,19 +275,21 @@ class Runs(RedisRecords):
 
     async def get_last_request_time(self, run: Run) -> datetime | None:
         """When the run was asked for, or its latest label that joined it was put on."""
-        joined = await self._redis.get(self._keys.latest_join(run.repo, run.issue))
+        joined = await self._redis.get(self._keys.issue(run.repo, run.issue, "latest-join"))
         if joined is None:
             return run.asked_at
         at = datetime.fromtimestamp(int(joined), UTC)
         return at if run.asked_at is None else max(at, run.asked_at)
 
     async def get_stop(self, run_id: RunId) -> Stop | None:
-        wanted = await self._redis.get(self._keys.stop(run_id))
+        wanted = await self._redis.get(self._keys.run(run_id, "stop"))
         return read_or_skip(Stop, wanted, f"The stop of run {run_id}")
 
     async def drop_stop(self, run_id: RunId, stop: Stop) -> None:
         """Forget a hint that turned out to be wrong."""
-        await run_script(self._redis, DROP_STOP, [self._keys.stop(run_id)], [encode_record(stop)])
+        await run_script(
+            self._redis, DROP_STOP, [self._keys.run(run_id, "stop")], [encode_record(stop)]
+        )
 
     async def list_stopping(self) -> list[RunId]:
         keys = self._keys
@@ -314,7 +304,7 @@ class Runs(RedisRecords):
 
     async def get_stop_time(self, repo: RepoRef, issue: int) -> datetime | None:
         """When people last wanted the issue's work to stop, by GitHub's clock, if known."""
-        at = await self._redis.get(self._keys.stop_time(repo, issue))
+        at = await self._redis.get(self._keys.issue(repo, issue, "stop-time"))
         return None if at is None else datetime.fromtimestamp(float(at), UTC)
 
     async def get(self, run_id: RunId) -> Run | None:
@@ -330,7 +320,7 @@ class Runs(RedisRecords):
 
         Raises the errors of `get`.
         """
-        run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
+        run_id: bytes | None = await self._redis.get(self._keys.issue(repo, issue, "latest-run"))
         return None if run_id is None else await self.get(RunId(run_id.decode()))
 
     async def get_current(self, repo: RepoRef, issue: int) -> Run | None:
@@ -359,7 +349,7 @@ class Runs(RedisRecords):
         """Let a run that nobody has begun be due at `moment`, unless it is due earlier."""
         if run.not_before is None or run.not_before <= moment:
             return
-        keys = [self._keys.run(run.id), self._keys.lease(run.id)]
+        keys = [self._keys.run(run.id), self._keys.run(run.id, "lease")]
         sooner = replace(run, not_before=moment)
         args = [encode_record(run), encode_record(sooner), RECORD_SECONDS]
         await run_script(self._redis, BRING_FORWARD, keys, args)
@@ -373,7 +363,7 @@ class Runs(RedisRecords):
 
     async def count_checkpoints(self, run_id: RunId) -> int:
         """How many checkpoints the run has written so far."""
-        return int(await self._redis.get(self._keys.checkpoint_count(run_id)) or 0)
+        return int(await self._redis.get(self._keys.run(run_id, "checkpoints")) or 0)
 
 
 _REQUESTED: Final = frozenset({

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, cast
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import ResponseError
 
-from bot.data.run import Lane, RunId
+from bot.data.run import RunId
 from bot.storage.active_runs import ActiveRuns
 from bot.storage.client import (
     close_redis,
@@ -99,18 +99,9 @@ class Storage:
         """
         return Storage(waiting_client(self.redis), self.keys.prefix)
 
-    @property
-    def prefix(self) -> str:
-        """What every key begins with."""
-        return self.keys.prefix
-
-    def nudge_queue(self, lane: Lane) -> str:
-        """The key of arq's queue for a lane."""
-        return self.keys.nudges(lane)
-
     async def send_nudge(self, nudge: Nudge) -> None:
         """Put it into its queue, unless it waits there. Raises redis-py's errors."""
-        await run_script(self.redis, SEND_NUDGE, nudge.keys, nudge.script_args)
+        await run_script(self.redis, SEND_NUDGE, nudge.keys, nudge.args)
 
     @property
     def connection_pool(self) -> ConnectionPool:

@@ -236,7 +236,7 @@ class Turns(RedisRecords):
 
     async def wait_for_edit(self, run_id: RunId, seconds: float) -> None:
         """Return when the last edit of the run's status comment was `seconds` ago."""
-        key = self._keys.edit_turn(run_id)
+        key = self._keys.run(run_id, "edit-turn")
         while seconds and not await self._take(key, seconds):
             left = await self._redis.pttl(key)
             await asyncio.sleep(max(left, 1) / 1000)
@@ -244,7 +244,7 @@ class Turns(RedisRecords):
     async def mark_edited(self, run_id: RunId, seconds: float) -> None:
         """The status comment has been edited now. Lost while Redis does not answer."""
         if seconds:
-            key, pause = self._keys.edit_turn(run_id), int(seconds * 1000)
+            key, pause = self._keys.run(run_id, "edit-turn"), int(seconds * 1000)
             with suppress(*UNREACHABLE):
                 await plain_client(self._redis).set(key, "1", px=pause)
 
@@ -257,13 +257,13 @@ class ProgressReports(RedisRecords):
 
     async def save(self, run_id: RunId, progress: Progress) -> None:
         """Lost while Redis does not answer; the next report replaces it."""
-        key, text = self._keys.progress_report(run_id), encode_record(progress)
+        key, text = self._keys.run(run_id, "progress"), encode_record(progress)
         with suppress(*UNREACHABLE):
             await plain_client(self._redis).set(key, text, ex=RECORD_SECONDS)
 
     async def load(self, run_id: RunId) -> Progress:
         """The last report; empty if there was none. Raises redis-py's errors."""
-        found: bytes | None = await self._redis.get(self._keys.progress_report(run_id))
+        found: bytes | None = await self._redis.get(self._keys.run(run_id, "progress"))
         return read_or_skip(Progress, found, f"The progress of run {run_id}") or Progress()
 
 
@@ -294,13 +294,15 @@ class Cursors(RedisRecords):
 
     async def get(self, repo: RepoRef) -> Cursor | None:
         """None for a repository that was not searched in the last 30 days."""
-        kept = await self._redis.get(self._keys.cursor(repo))
+        kept = await self._redis.get(self._keys.of_repository("cursor", repo))
         return read_or_skip(Cursor, kept, f"The cursor of {repo.full_name}")
 
     async def set(self, repo: RepoRef, cursor: Cursor) -> None:
         """To be called once everything that the search found is dealt with."""
         await Locations(self._redis, self._keys).save(repo)  # as GitHub has just listed it
-        await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)
+        await self._redis.set(
+            self._keys.of_repository("cursor", repo), encode_record(cursor), ex=RECORD_SECONDS
+        )
 
 
 class ArchivedRuns(RedisRecords):
@@ -326,7 +328,7 @@ class ArchivedRuns(RedisRecords):
                 break
             start += len(batch)
             ids = [RunId(name.decode()) for name, _ in batch]
-            marks = await self._redis.mget([self._keys.archive_mark(run_id) for run_id in ids])
+            marks = await self._redis.mget([self._keys.run(run_id, "archived") for run_id in ids])
             ends = (end for _, end in batch)
             found += [
                 (run_id, end)
@@ -339,10 +341,10 @@ class ArchivedRuns(RedisRecords):
         """Remember that the run is in the archive, or that nothing of it can be brought there."""
         mark = str(int(archived))
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.set(self._keys.archive_mark(run_id), mark, ex=RECORD_SECONDS)
+            pipe.set(self._keys.run(run_id, "archived"), mark, ex=RECORD_SECONDS)
             pipe.set(self._keys.archive_cursor, repr(ended), ex=RECORD_SECONDS)
             await pipe.execute()
 
     async def is_archived(self, run_id: RunId) -> bool:
         """Whether the run's bundle is in the archive."""
-        return await self._redis.get(self._keys.archive_mark(run_id)) == b"1"
+        return await self._redis.get(self._keys.run(run_id, "archived")) == b"1"

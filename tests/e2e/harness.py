@@ -320,7 +320,7 @@ class BotHarness(People):
             assert await self.runs.list_active() == []
             assert await self.inbox.count() == 0
             for run in self._seen:
-                assert not await self.redis.exists(self.storage.keys.lease(run.id))
+                assert not await self.redis.exists(self.storage.keys.run(run.id, "lease"))
         if self._llm is not None:
             assert self._llm.unexpected == []
             await self._assert_no_containers()

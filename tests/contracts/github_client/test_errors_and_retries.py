@@ -64,7 +64,7 @@ async def test_a_revoked_token_is_renewed_once_even_for_a_post(
     issue = await hub.open_issue(shop, "x")
     await repo.get_token()
     hub.expire_tokens()
-    await repo.issues.react(issue.number, "eyes")
+    await repo.issues.reactions(issue.number).add("eyes")
     assert minted(hub) == 2
     assert len(issue.reactions) == 1
 

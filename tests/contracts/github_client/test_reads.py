@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
-from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef
+from bot.data.request import RunRequest
+from bot.data.run import IssueSnapshot, Login, Mode, RepoRef
 from bot.errors import NotFound
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
@@ -190,11 +191,11 @@ def cursors(redis: Redis, redis_prefix: str) -> Cursors:
 async def found(app: GitHubApp, cursors: Cursors) -> list[tuple[object, ...]]:
     """The result of a search for changed issues: new requests, and withdrawn ones."""
     return [
-        (one.issue, one.actor, one.label, one.mode)
-        if isinstance(one, LabeledIssue)
+        (one.issue, one.asked_by, one.label, one.mode)
+        if isinstance(one, RunRequest)
         else (one.issue, one.closed, one.labels)
         async for one in find_missed_events(app, NAMES, cursors)
-        if isinstance(one, LabeledIssue | IssueSnapshot)
+        if isinstance(one, RunRequest | IssueSnapshot)
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bot.data.run import Login, now
 from bot.errors import Forbidden, GitHubUnavailable, Unprocessable
-from bot.github.checks import Annotation, CompletedCheck
+from bot.github.checks import Annotation, Check
 from bot.github.repository import Repository
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import CommitSha
@@ -74,12 +74,12 @@ async def test_a_comment_is_edited_in_place(repo: Repository, hub: LocalHub, iss
 
 
 async def test_reactions_are_added_once_and_taken_back(repo: Repository, issue: Issue) -> None:
-    await repo.issues.react(issue.number, "eyes")
-    await repo.issues.react(issue.number, "eyes")
-    await repo.issues.react(issue.number, "rocket")
+    await repo.issues.reactions(issue.number).add("eyes")
+    await repo.issues.reactions(issue.number).add("eyes")
+    await repo.issues.reactions(issue.number).add("rocket")
     assert [reaction.content for reaction in issue.reactions] == ["eyes", "rocket"]
-    await repo.issues.unreact(issue.number, "eyes")
-    await repo.issues.unreact(issue.number, "eyes")
+    await repo.issues.reactions(issue.number).remove("eyes")
+    await repo.issues.reactions(issue.number).remove("eyes")
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]
 
 
@@ -173,7 +173,7 @@ async def test_a_check_run_is_made_once(
     hub.faults.fail_next("POST", "/repos/*/check-runs", status=502, after_effect=after_effect)
     for _ in range(2):
         await repo.checks.complete(
-            CompletedCheck(
+            Check(
                 name="Capuchin: reproduction test",
                 head_sha=CommitSha(branch),
                 external_id="r1",
@@ -191,7 +191,7 @@ async def test_annotations_go_in_batches_and_a_try_that_broke_off_is_completed(
     repo: Repository, hub: LocalHub, shop: Repo, branch: str, lost: str | None
 ) -> None:
     notes = [Annotation("shop.py", line, f"note {line}", column=2) for line in range(1, 121)]
-    check = CompletedCheck("c", CommitSha(branch), "r1", "failure", "t", "s", annotations=notes)
+    check = Check("c", CommitSha(branch), "r1", "t", "s", "failure", annotations=notes)
     if lost:
         path = "/repos/*/check-runs" + ("/*" if lost == "PATCH" else "")
         hub.faults.fail_next(lost, path, status=403, message="no", after_effect=lost == "POST")

@@ -105,7 +105,7 @@ async def test_only_new_content_counts_as_progress(redis: Redis, redis_prefix: s
     store = RedisStore(redis, keys, RunId("run"))
     for text in ("a", "a", "b"):
         await store.save("votes", Note(text=text))
-    assert await redis.get(keys.checkpoint_count(RunId("run"))) == b"2"
+    assert await redis.get(keys.run(RunId("run"), "checkpoints")) == b"2"
 
 
 async def test_checkpoints_in_redis_go_after_a_week(redis: Redis, redis_prefix: str) -> None:

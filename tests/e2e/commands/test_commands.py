@@ -269,7 +269,7 @@ async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(
     recorded_bot: BotHarness,
 ) -> None:
     repo = recorded_bot.add_repo()
-    history = recorded_bot.storage.keys.history(ref_of(repo))
+    history = recorded_bot.storage.keys.of_repository("history", ref_of(repo))
     for dollars in (1.0, 2.0, 3.0):  # what earlier fixes cost
         entry = RunHistoryEntry(
             run=RunId(f"run-{dollars}"), status=RunStatus.NO_FIX, mode=Mode.FIX, dollars=dollars

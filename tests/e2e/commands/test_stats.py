@@ -115,7 +115,7 @@ async def work(bot: BotHarness, repo: Repo) -> None:
 
 async def age(bot: BotHarness, ref: RepoRef) -> None:
     """Let the ends of the runs lie in the last month."""
-    key = bot.storage.keys.history(ref)
+    key = bot.storage.keys.of_repository("history", ref)
     at = (last_month(now()).begins + timedelta(days=3)).timestamp()
     for line in cast("list[bytes]", await bot.redis.zrange(key, 0, -1)):
         await bot.redis.zadd(key, {line: at})

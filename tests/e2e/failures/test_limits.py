@@ -45,10 +45,10 @@ async def test_a_limit_is_kept_by_every_run_of_the_installation_and_by_no_other(
         github.open_repository(ref_of(elsewhere)) as third,
     ):
         with pytest.raises(RateLimited):
-            await first.issues.react(issues[0].number, "eyes")
+            await first.issues.reactions(issues[0].number).add("eyes")
         with pytest.raises(RateLimited) as caught:
-            await second.issues.react(issues[1].number, "eyes")
-        await third.issues.react(issues[2].number, "eyes")
+            await second.issues.reactions(issues[1].number).add("eyes")
+        await third.issues.reactions(issues[2].number).add("eyes")
     assert caught.value.retry_after == pytest.approx(LONG, abs=LONG / 2)
     with pytest.raises(RateLimited):
         async with github.open_repository(ref_of(other)):
@@ -67,7 +67,7 @@ async def test_a_query_over_the_limit_stops_writes_too(bot: BotHarness) -> None:
             await opened.issues.get_edit_time(facts)
         before = writes_of(bot)
         with pytest.raises(RateLimited):
-            await opened.issues.react(issue.number, "eyes")
+            await opened.issues.reactions(issue.number).add("eyes")
     assert writes_of(bot) == before
 
 
@@ -109,11 +109,11 @@ async def test_the_repositories_of_an_owner_share_the_budget(start_bot: StartBot
         first, second = bot.add_repo(), bot.add_repo("acme/other")
         issues = [await bot.report_issue(repo) for repo in (first, second)]
         async with github.open_repository(ref_of(first)) as opened:
-            await opened.issues.react(issues[0].number, "eyes")
-            await opened.issues.react(issues[0].number, "rocket")
+            await opened.issues.reactions(issues[0].number).add("eyes")
+            await opened.issues.reactions(issues[0].number).add("rocket")
         async with github.open_repository(ref_of(second)) as opened:
             with pytest.raises(WritesSpent):
-                await opened.issues.react(issues[1].number, "eyes")
+                await opened.issues.reactions(issues[1].number).add("eyes")
 
 
 async def test_a_minute_has_a_budget_too_which_needs_no_notice(start_bot: StartBot) -> None:
@@ -125,7 +125,7 @@ async def test_a_minute_has_a_budget_too_which_needs_no_notice(start_bot: StartB
                 await opened.issues.comment_once(issue.number, text, text)
             with pytest.raises(WritesSpent) as caught:
                 await opened.issues.comment_once(issue.number, "three", "three")
-            await opened.issues.react(issue.number, "eyes")
+            await opened.issues.reactions(issue.number).add("eyes")
         assert caught.value.retry_after == pytest.approx(60, abs=30)
         assert [one.body for one in issue.comments] == ["one", "two"]
         await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(repo).id)}:minute")
@@ -151,7 +151,7 @@ async def test_a_limited_token_stops_writes_of_the_installation(
                 pass
         issue = await bot.report_issue(repo)
         with pytest.raises(RateLimited):
-            await opened.issues.react(issue.number, "eyes")
+            await opened.issues.reactions(issue.number).add("eyes")
     assert issue.reactions == []
 
 

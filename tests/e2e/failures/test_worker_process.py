@@ -41,7 +41,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
             first.wait()
         begun = await bot.runs.get_latest(ref_of(repo), issue.number)
         assert begun is not None
-        await bot.redis.delete(bot.storage.keys.lease(begun.id))  # its time has passed
+        await bot.redis.delete(bot.storage.keys.run(begun.id, "lease"))  # its time has passed
         with run_worker(bot.settings) as second:
             run = await bot.wait_for_end(begun)
             second.send_signal(signal.SIGTERM)

@@ -219,7 +219,7 @@ async def test_a_branch_of_an_earlier_run_is_left_alone(
 async def test_a_worker_that_lost_its_lease_does_nothing_more(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue()
     lease = await manual_bot.lease(repo, issue)
-    await lease.storage.redis.delete(lease.storage.keys.lease(lease.run.id))
+    await lease.storage.redis.delete(lease.storage.keys.run(lease.run.id, "lease"))
     with pytest.raises(LeaseLost):
         await manual_bot.parts.solve.handle(lease.run, lease)
     assert manual_bot.effects == []

@@ -75,7 +75,10 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
             assert "Step 99." in issue.comments[0].body
         await lease.release(run)
         second = await manual_bot.take(run.id)
-        assert await status_with(second).write_final(run, marked(run, "the end")) == run.comment_id
+        assert (
+            await status_with(second).write(run, marked(run, "the end"), last=True)
+            == run.comment_id
+        )
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
     assert len(edits.at) == 3
     assert edits.at[1] - edits.at[0] >= EVERY - 0.001
@@ -94,8 +97,8 @@ async def test_a_comment_that_a_person_deletes_is_left_alone_until_the_end(
             await edits.next()
         assert await status.write(run, marked(run, "another worker")) == run.comment_id
         assert issue.comments == []
-        ended = replace(run, comment_id=await status.write_final(run, marked(run, "the end")))
-        assert await status.write_final(ended, marked(run, "the end")) == ended.comment_id
+        ended = replace(run, comment_id=await status.write(run, marked(run, "the end"), last=True))
+        assert await status.write(ended, marked(run, "the end"), last=True) == ended.comment_id
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
 
 

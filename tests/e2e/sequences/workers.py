@@ -132,4 +132,4 @@ class Workers:
             raise error
 
     async def _lease_runs_out(self, run_id: str) -> None:
-        await self._storage.redis.delete(self._storage.keys.lease(RunId(run_id)))
+        await self._storage.redis.delete(self._storage.keys.run(RunId(run_id), "lease"))

@@ -113,7 +113,7 @@ async def test_a_run_at_work_shows_how_far_it_is(
 ) -> None:
     run, lease = await begun(storage, started_at=AT, base_commit="0123456789abcdef" * 2)
     told = Progress(doing="Writing <i>tests</i>.", files=12, tests=3, edits=2, dollars=0.5)
-    await storage.redis.set(storage.keys.progress_report(run.id), encode_record(told))
+    await storage.redis.set(storage.keys.run(run.id, "progress"), encode_record(told))
     await lease.save(replace(lease.run, status=RunStatus.RUNNING))
     answer = await client.get(address(settings, run))
     assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -219,7 +219,7 @@ async def test_a_record_that_cannot_be_read_is_not_found_and_hides_no_other(
     run, _ = await begun(storage)
     await storage.redis.sadd(storage.keys.active, "f" * 32)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
     await storage.redis.set(storage.keys.run(RunId("f" * 32)), "{}")
-    await storage.redis.set(storage.keys.progress_report(run.id), "{")
+    await storage.redis.set(storage.keys.run(run.id, "progress"), "{")
     assert (await client.get(f"/runs/{'f' * 32}", headers=OPERATOR)).status_code == 404
     assert run.id in (await client.get("/runs", headers=OPERATOR)).text
     assert (await client.get(f"/runs/{run.id}", headers=OPERATOR)).status_code == 200

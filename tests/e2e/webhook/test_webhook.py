@@ -49,8 +49,8 @@ async def test_a_label_is_recorded_and_announced_in_two_steps(
     assert answer.status_code == 202
     assert (await redis.info("commandstats"))["cmdstat_evalsha"]["calls"] - scripts == 1
     assert traffic.commands <= 20  # those in the scripts among them
-    queued = await redis.zrange(storage.nudge_queue(Lane.ISSUES), 0, -1)
-    assert f"{storage.prefix}{answer.json()['run']}#0".encode() in queued
+    queued = await redis.zrange(storage.keys.nudges(Lane.ISSUES), 0, -1)
+    assert f"{storage.keys.prefix}{answer.json()['run']}#0".encode() in queued
 
 
 FORGED = "sha256=" + "0" * 64

@@ -40,7 +40,7 @@ async def stepwise(run: Run, lease: Lease) -> Run:
         done = await store.load("steps", Done) or Done()
         while done.steps < STEPS:
             async with lease.in_flight.billable():
-                await _step(gate, lease.storage.prefix, done.steps)
+                await _step(gate, lease.storage.keys.prefix, done.steps)
             done = Done(steps=done.steps + 1)
             await store.save("steps", done)
             await lease.require()
@@ -58,7 +58,7 @@ async def _step(gate: Redis, prefix: str, step: int) -> None:
 async def give_up(run: Run, lease: Lease) -> Run:
     await cast(
         Awaitable[int],
-        lease.storage.redis.rpush(f"{lease.storage.prefix}events", f"gave up {run.failure}"),
+        lease.storage.redis.rpush(f"{lease.storage.keys.prefix}events", f"gave up {run.failure}"),
     )
     return run
 

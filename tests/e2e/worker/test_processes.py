@@ -88,7 +88,7 @@ class Bench:
         await self.end_lease(run_id)
 
     async def end_lease(self, run_id: str) -> None:
-        await self.redis.pexpire(self.storage.keys.lease(RunId(run_id)), 1)
+        await self.redis.pexpire(self.storage.keys.run(RunId(run_id), "lease"), 1)
 
     async def ended(self, run_id: str) -> Run:
         async with asyncio.timeout(120):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.data.request import StartOutcome
-from bot.data.run import Failure, LabeledIssue, Login, RepoRef, Run, RunId, RunStatus, now
+from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome
+from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.errors import LeaseLost, TryLater
 from bot.queue.sweep import SweepActions
 from bot.queue.worker import Worker
@@ -86,7 +86,7 @@ async def test_a_finished_run_keeps_its_record_and_frees_its_issue(
     assert (run.status, run.pull_request, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 3, 1)
     assert run.started_at is not None
     assert run.finished_at is not None
-    assert await redis.exists(storage.keys.lease(run.id)) == 0
+    assert await redis.exists(storage.keys.run(run.id, "lease")) == 0
     assert 29 * 86_400 < await redis.ttl(storage.keys.run(run.id)) <= 30 * 86_400
     again = await runs.create(REPO, 7, asked_by=Login("ann"), delivery="another")
     assert again.outcome is StartOutcome.CREATED
@@ -246,7 +246,7 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
             assert lease.fence > stale[0].fence
             return await opens_pull_request(run, lease)
         stale.append(lease)
-        await redis.delete(storage.keys.lease(run.id))
+        await redis.delete(storage.keys.run(run.id, "lease"))
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -273,11 +273,11 @@ async def test_work_longer_than_the_lease_keeps_it(
     short = replace(settings, lease_seconds=9)
 
     async def slow(run: Run, lease: Lease) -> Run:
-        left, renewed = await redis.pttl(storage.keys.lease(run.id)), 0
+        left, renewed = await redis.pttl(storage.keys.run(run.id, "lease")), 0
         async with asyncio.timeout(SECONDS):
             while renewed < 3:  # at each third: for longer than the lease
                 await asyncio.sleep(0.1)
-                now_left = await redis.pttl(storage.keys.lease(run.id))
+                now_left = await redis.pttl(storage.keys.run(run.id, "lease"))
                 renewed += now_left > left
                 left = now_left
         await lease.require()
@@ -328,8 +328,13 @@ async def test_two_workers_never_have_the_same_run(
     assert sorted(done) == list(range(20))
 
 
-async def labelled_once(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
-    yield LabeledIssue(repo=REPO, issue=7, actor=Login("ann"), at=now() - timedelta(minutes=5))
+def labelled(repo: RepoRef, at: datetime) -> RunRequest:
+    delivery = f"{SWEEP_PREFIX}{repo.id}-7-{at.timestamp():.0f}"
+    return RunRequest(repo=repo, issue=7, asked_by=Login("ann"), delivery=delivery, found_at=at)
+
+
+async def labelled_once(cursors: Cursors) -> AsyncGenerator[RunRequest]:
+    yield labelled(REPO, now() - timedelta(minutes=5))
 
 
 async def test_a_label_whose_webhook_never_came_is_found_once(
@@ -358,11 +363,11 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 ) -> None:
     other = replace(REPO, id=REPO.id + 1, name="other")
 
-    async def both(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
+    async def both(cursors: Cursors) -> AsyncGenerator[RunRequest]:
         for repo in (other, REPO):
-            yield LabeledIssue(repo=repo, issue=7, actor=Login("ann"), at=now())
+            yield labelled(repo, now())
 
-    await storage.redis.set(storage.keys.latest_run(other, 7), "newer", ex=60)
+    await storage.redis.set(storage.keys.issue(other, 7, "latest-run"), "newer", ex=60)
     await storage.redis.set(storage.keys.run(RunId("newer")), '{"of": "a newer worker"}', ex=60)
     worker = Worker(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(both)
@@ -379,7 +384,7 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    async def unreachable(cursors: Cursors) -> AsyncIterator[LabeledIssue]:
+    async def unreachable(cursors: Cursors) -> AsyncIterator[RunRequest]:
         raise error
         yield  # makes this an iterator
 

@@ -64,6 +64,10 @@ async def test_it_is_kept_for_a_year_and_counted_from_the_asked_day_on(storage: 
     begins = (await ended(storage, 2)).begins_at
     assert begins is not None
     assert (now() - begins).days == 200
-    await storage.redis.zadd(storage.keys.history(REPO), {b'{"of": "a newer one"}': 2e9})
+    await storage.redis.zadd(
+        storage.keys.of_repository("history", REPO), {b'{"of": "a newer one"}': 2e9}
+    )
     assert len((await ended(storage)).entries) == 1
-    assert 0 < await storage.redis.ttl(storage.keys.history(REPO)) <= HISTORY_SECONDS
+    assert (
+        0 < await storage.redis.ttl(storage.keys.of_repository("history", REPO)) <= HISTORY_SECONDS
+    )
