@@ -88,7 +88,6 @@ class Bundle:
 
     @property
     def documents(self) -> Mapping[str, bytes]:
-        """The store's, by their names in it."""
         return {
             name.removeprefix("store/"): data
             for name, data in self.files.items()

@@ -31,7 +31,6 @@ from prompts.text import shorten
 from sandbox.frozen import replace
 
 MAX_COMMENTS = 50
-"""The latest comments that are kept."""
 MAX_DISCUSSION_CHARACTERS = 60_000
 """Of all comments together; the latest are kept."""
 

@@ -56,8 +56,6 @@ from pipeline.workflows.outcome import EFFECTIVE_KEY, OUTCOME_KEY, EffectiveSetu
 
 @dataclass(frozen=True)
 class FixInput:
-    """The issue and the commit to start from."""
-
     issue: Issue
     start: Start
     checkout: Checkout

@@ -56,7 +56,6 @@ class LiveDisplay(Display):
         self._console.print(Text(printable(sentence)), soft_wrap=True)
 
     def show(self, progress: Progress, budget: float) -> None:
-        """Draw this at the next refresh."""
         if progress.doing != self._progress.doing:
             self._pace.note(progress.counted)
         self._progress, self._budget = progress, budget

@@ -32,11 +32,9 @@ class ReplayReport(Frozen):
     equal: bool | None
     """Whether the verdict equals the recorded one; null if this method has no recorded one."""
     recorded: str | None
-    """The edit that the run chose by this method."""
     end: str
     """How the run itself ended: `fix`, `unproven`, or why there was no fix; empty: unknown."""
     capuchin: str
-    """The version that wrote the bundle."""
 
 
 def register(subparsers: Subparsers) -> None:

@@ -91,8 +91,6 @@ class ReproductionSummary(Frozen):
 
 
 class SuiteSummary(Frozen):
-    """The repository's own tests, as counts."""
-
     command: tuple[str, ...]
     passed_before: int
     failed_before: int
@@ -191,7 +189,6 @@ class Report(Frozen):
     decided_by: str = ""
     why: str = ""
     method: str = ""
-    """The configured selection method."""
     confidence: float | None = None
     table: tuple[TableRow, ...] = ()
     """The unedited code first."""
@@ -260,7 +257,6 @@ def build_report(
 
 
 def build_selection_report(chosen: Outcome[Choice], base_commit: CommitSha) -> Report:
-    """The report of a choice among edits from outside."""
     judged, no = chosen.result.judged, chosen.result.no_fix
     ended = build_report(chosen.with_result(no or NoFix(reason="no edit")), base_commit)
     verdict, table, taken = judged.verdict, judged.table, None if no else judged.chosen

@@ -32,7 +32,6 @@ class CommandContext:
     queue: RunQueue
     settings: Settings
     loaded_config: EffectiveConfig | LayerProblem
-    """The repository's settings, or the problem in one of their files."""
     verbs: Mapping[str, Verb]
 
     @property

@@ -37,7 +37,6 @@ _HEADING = re.compile(r"^(?:_+ (?!slowest tests ).+ _+|(?:FAIL|ERROR): .+)$", re
 runner puts a list of slow tests under such a rule."""
 _CAPTURED = re.compile(r"-{3,} Captured |=+ (?:short test summary|\d)")
 MOST_LINES = 80
-"""Of a failure that is shown whole."""
 
 
 def find_error(output: str) -> str:
@@ -143,7 +142,6 @@ UNPROVEN_LABEL: Final = ":unproven"
 
 
 def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
-    """A list of four lines, each readable on its own."""
     proof = selection.evidence
     script = "" if proof.reproduction.is_committed else "the script alone: "
     lines = (

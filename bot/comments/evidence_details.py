@@ -21,7 +21,6 @@ from pipeline.selection.voting import reproducing_tests
 
 
 def render_suite(evidence: Evidence, characters: int) -> str:
-    """The results as a table, what they mean, and the output folded."""
     suite = evidence.suite
     if suite is None:
         problem = evidence.suite_problem

@@ -156,7 +156,6 @@ def _render_body(
 
 
 def explanation_sections(selection: Selection) -> tuple[str, ...]:
-    """The cause and the change, in the model's words, made inert."""
     return (
         f"## What was wrong\n\n{prose(selection.evidence.cause, 3000)}",
         f"## What changed\n\n{prose(selection.evidence.change, 3000)}",

@@ -108,7 +108,6 @@ class AttemptReport(Frozen):
     grade: str
     """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
     line: str
-    """The result, in words."""
     seconds: float
 
 
@@ -126,21 +125,16 @@ class EnvironmentReport(Frozen):
     """Whether all packages could be imported; null if not tried, like the fields below."""
     import_errors: dict[str, str] = Field(default_factory=dict[str, str])
     collected: int | None = None
-    """The number of tests that were found."""
     passed: int | None = None
     """The number of passing tests in a sample, without any edit."""
     failed: int | None = None
     errors: dict[str, int] = Field(default_factory=dict[str, int])
-    """The failures in that sample by kind."""
     test_command: tuple[str, ...] = ()
     problem: str = ""
-    """Why no test could be run."""
     commands: tuple[str, ...] = ()
-    """The commands that installed it."""
     left_out: tuple[str, ...] = ()
     """Requirements of the tests that could not be installed, with reasons."""
     given_up: str = ""
-    """Why the model that was asked for commands gave up."""
     attempts: tuple[AttemptReport, ...] = ()
 
 

@@ -48,11 +48,9 @@ class Stats(NamedTuple):
     begins: datetime | None
     """The end of the oldest run in our records; None without any."""
     runs: Mapping[RunStatus, int]
-    """The number of runs that were to fix an issue, by their last status."""
     others: int
     """The number of other runs: plans, comparisons, swapped edits, paid follow-ups."""
     dollars: float
-    """The cost of all runs at list prices."""
     pulls: PullCounts
 
 

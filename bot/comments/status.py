@@ -289,7 +289,6 @@ def render_no_worker(run: Run) -> str:
 
 
 def turn_words(wait: QueuePosition) -> str:
-    """The place in the queue, as the end of a sentence."""
     ahead = wait.position - 1
     return f"queued behind {pluralize(ahead, 'other run')}" if ahead else "next in the queue"
 

@@ -45,7 +45,6 @@ class IssueFacts(Fact):
     html_url: str = ""
     comments: int = 0
     pull_request: dict[str, Any] | None = None
-    """Set if the "issue" is a pull request."""
     locked: bool = False
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     assignees: Annotated[tuple[Login, ...], _each_value("login")] = ()
@@ -77,8 +76,6 @@ class InstallationFacts(Fact):
 
 
 class DeliveryFacts(Fact):
-    """One attempt to deliver a webhook."""
-
     event: str
     status: str
     """GitHub's own words, such as `OK` or `timed out`."""
@@ -110,8 +107,6 @@ class Cursor(Fact):
 
 
 class LinkedPull(Fact):
-    """A pull request that mentions an issue."""
-
     number: int
     title: str = ""
     body: str | None = None
@@ -144,7 +139,6 @@ class CommentFacts(Fact):
     updated_at: datetime
     issue_url: str = ""
     pull_request_url: str = ""
-    """Set for a comment on a line."""
     html_url: str = ""
 
     @property
@@ -155,12 +149,10 @@ class CommentFacts(Fact):
 
     @property
     def is_on_pull(self) -> bool:
-        """Whether it is in the conversation of a pull request."""
         return self.html_url.partition("#")[0].split("/")[-2:-1] == ["pull"]
 
     @property
     def is_on_line(self) -> bool:
-        """Whether it is on a line of a pull request's diff."""
         return self.pull_request_url != ""
 
     @property
@@ -236,7 +228,6 @@ class LineCommentFacts(Fact):
 
     @property
     def thread(self) -> int:
-        """The first comment of its thread."""
         return self.in_reply_to or self.id
 
 
@@ -255,8 +246,6 @@ class CheckRunFacts(Fact):
 
 
 class CheckSuiteFacts(Fact):
-    """All check runs of one App on one commit."""
-
     status: str
     conclusion: str | None = None
     app: str = Field(default="", validation_alias=AliasPath("app", "slug"))
@@ -270,8 +259,6 @@ class CheckSuiteFacts(Fact):
 
 
 class StatusFacts(Fact):
-    """The latest commit status of one context."""
-
     context: str
     state: str
     """`error`, `failure`, `pending` or `success`."""
@@ -309,8 +296,6 @@ class ReactionFacts(Fact):
 
 
 class ExistingWork(Frozen):
-    """Signs that somebody already works on an issue."""
-
     locked: bool = False
     assignees: tuple[str, ...] = ()
     """Logins, without the requester and our own account."""

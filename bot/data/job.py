@@ -90,7 +90,6 @@ class Outcome(Generic[R]):
         return sum(account.dollars for account in self.accounts)
 
     def with_result(self, result: S) -> Outcome[S]:
-        """The same outcome around another result."""
         return Outcome(
             result,
             self.accounts,
@@ -110,8 +109,6 @@ SelectOutcome = Outcome[Choice | NoFix]
 
 @dataclass(frozen=True)
 class SelectionRequest:
-    """The edits to choose from."""
-
     edits: Sequence[ExternalEdit]
     tests: Sequence[ExternalTest] = ()
     """Tests to choose by, in addition to those in the edits."""

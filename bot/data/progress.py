@@ -28,8 +28,6 @@ STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
 class Progress(Frozen):
-    """What the status comment and the run's page show while a run is worked on."""
-
     doing: str = ""
     """A sentence. May quote the repository: untrusted."""
     counted: Count | None = None
@@ -41,18 +39,15 @@ class Progress(Frozen):
     expected: tuple[float, float] | None = None
     """How many seconds the middle half of the latest runs took; None: too few have ended."""
     files: int = 0
-    """Files that the scout has read."""
     tests: int = 0
     edits: int = 0
     edits_begun: int = 0
-    """Edits that are written or under way."""
     suite_tests: int = 0
     """The repository's own tests that ran on the unedited code."""
     suite_run: int = 0
     """Tests of the repository that ran after that, with an edit or again; one counts each time."""
     suite_runs: int = 0
     dollars: float = 0.0
-    """Spent so far at list prices."""
     at: datetime = Field(default_factory=now)
 
 

@@ -36,7 +36,6 @@ class CommitStyle(Frozen):
         return f"{kind}: {title}"
 
     def format_message(self, title: str, body: str, identity: Identity, co_author: CoAuthor) -> str:
-        """A whole commit message with its trailers."""
         trailers = [f"Co-authored-by: {co_author.login} <{co_author.email}>"]
         if self.signed_off:
             trailers.append(f"Signed-off-by: {identity.login} <{identity.email}>")
@@ -54,7 +53,6 @@ class PullRecord(Frozen):
     """The text of that issue when the fix was requested. Untrusted."""
     asked_by: Login
     commit_style: CommitStyle = CommitStyle()
-    """How commits are written in this repository."""
     branch: str
     base: CommitSha
     """Full SHA that our commits stand on."""
@@ -101,11 +99,7 @@ class PullRecord(Frozen):
 
 
 class BranchState(Frozen):
-    """One state of the branch."""
-
     head: CommitSha
-    """Full SHA of the last commit."""
     candidate: int
     """The rank of the edit, from 1: 1 is A, the one that was chosen, 2 is B."""
     run: RunId
-    """The id of the run that pushed it."""

@@ -59,8 +59,6 @@ class Command(Frozen):
 
 
 class Delay(StrEnum):
-    """How soon a follow-up run starts."""
-
     IMMEDIATE = "now"
     DEBOUNCED = "quiet"
     """After people had a moment to write more."""
@@ -146,17 +144,13 @@ class IssueRemark(Frozen):
 
 
 class ConfigCheckRequest(Frozen):
-    """A pull request whose new head may edit our settings file."""
-
     repo: RepoRef
     pull: int
     head: CommitSha
     again: bool = False
-    """Somebody asked for its check to be run again."""
     with_evidence: bool = False
     """Also the check of the reproduction test, if the pull request is ours."""
     others: tuple[int, ...] = ()
-    """Further pull requests with the same head."""
     delivery: str
 
     @property
@@ -174,7 +168,6 @@ class PullUpdate(Frozen):
     target: Literal["pull", "issue", "branch", "base"]
     """One pull request, the one for an issue, those from some branches, or those into some."""
     number: int = 0
-    """Of the pull request or issue."""
     others: tuple[int, ...] = ()
     branches: tuple[str, ...] = ()
     """For `base`, none means any."""
@@ -253,8 +246,6 @@ class StartOutcome(StrEnum):
 
 
 class StartResult(NamedTuple):
-    """What became of a request for a run."""
-
     outcome: StartOutcome
     run_id: RunId
 

@@ -60,7 +60,6 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     FOLLOWED_UP = "tended"
-    """Everything that was due on one of our pull requests is done."""
 
     @property
     def final(self) -> bool:
@@ -79,10 +78,7 @@ class RunStatus(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a run is to do."""
-
     FIX = "fix"
-    """Open a pull request, as the repository's configuration says."""
     AUTO = "auto"
     PLAN = "plan"
     """A dry run: the suspected cause, a reproduction test and a cost estimate; opens nothing."""
@@ -138,8 +134,6 @@ class StopReason(StrEnum):
 
 
 class Stop(Frozen):
-    """A request to stop a run."""
-
     by: Login
     why: StopReason
     at: datetime | None = None
@@ -159,7 +153,6 @@ class Failure(StrEnum):
     REPOSITORY_GONE = "repository gone"
     """The repository, or the commit that the run started from, no longer exists."""
     NOT_INSTALLED = "not installed"
-    """The App is not, or no longer, installed on the repository."""
     PERMISSION_MISSING = "permission missing"
     """The installation has not accepted a permission; `Run.detail` is which, and where to."""
     INSTALLATION_SUSPENDED = "installation suspended"
@@ -212,7 +205,6 @@ class SkippedComments(Frozen):
     edited: bool = False
     """The issue itself changed after the request; the model reads the earlier text."""
     pictures: int = 0
-    """How many pictures of the issue no model saw."""
     files: int = 0
     """How many attached files of the issue were not read."""
 
@@ -272,7 +264,6 @@ class Run(Frozen):
     branch: str = ""
     """The branch that it pushed to or was about to push to; empty: none yet."""
     head_commit: CommitSha = CommitSha("")
-    """Full SHA of the commit that it pushed there."""
     comment_id: int | None = None
     """The id of its status comment. A deleted comment is not written again before the end."""
     queue_position: int = 0
@@ -296,7 +287,6 @@ class Run(Frozen):
     command, a line with the error, then the end of the log. For PUBLISH_REFUSED: a line with the
     `PublishProblem`, then GitHub's words."""
     dollars: float = 0.0
-    """Spent so far at list prices."""
     confidence: float | None = None
 
     @property
@@ -337,7 +327,5 @@ class QueuePosition(Frozen):
 
 
 class QuotaLimit(NamedTuple):
-    """A quota that is used up."""
-
     subject: QuotaSubject
     runs: int

@@ -23,8 +23,6 @@ CHECKS_GRACE: Final = timedelta(hours=1)
 
 
 class HeadChecks(NamedTuple):
-    """What the repository's own checks say of a head."""
-
     suites: Sequence[CheckSuiteFacts]
     runs: Sequence[CheckRunFacts]
     statuses: Sequence[StatusFacts]

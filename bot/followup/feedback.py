@@ -44,7 +44,6 @@ class PullRun(RunContext):
 
     @property
     def work(self) -> RedisStore:
-        """Where the answers to reviews and conflicts are saved."""
         return self.adopted or self.store
 
     @property
@@ -63,7 +62,6 @@ class PullRun(RunContext):
         return dataclasses.replace(self, record=kept or replace(old, **fields))
 
     async def drop_record(self) -> None:
-        """Stop following this pull request up."""
         await self.lease.require()
         await self.lease.storage.pulls.drop(self.record.repo, self.record.pull)
 
@@ -92,12 +90,10 @@ class Remark(Frozen):
     path: str = ""
     line: int | None = None
     comment: int | None = None
-    """The id of the comment, if it is on a line of the diff."""
     thread: int | None = None
     """The comment that starts the thread for the answer; None: answer in the conversation."""
 
     def to_prompt(self) -> str:
-        """The remark as the model reads it."""
         where = f" on {self.path}" if self.path else ""
         where += f", line {self.line}" if self.path and self.line else ""
         return f"{self.by}{where}: {self.text[:MAX_CHARACTERS]}"

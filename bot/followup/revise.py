@@ -108,7 +108,6 @@ async def is_rebase_unfinished(ctx: PullRun) -> bool:
 
 
 async def mark_answered(ctx: PullRun, batch: FeedbackBatch) -> PullRun:
-    """Record that the batch needs no further answer."""
     ids = dict.fromkeys((*ctx.record.answered_ids, *(remark.id for remark in batch.remarks)))
     return await ctx.update_record(answered_ids=tuple(ids)[-MAX_ANSWERED:])
 

@@ -53,12 +53,10 @@ async def _claim(ctx: PullRun, login: Login) -> QuotaLimit | None:
 
 
 def is_daily_ceiling(spent: Ceiling | None) -> bool:
-    """Whether the ceiling is one that resets tomorrow."""
     return spent in ("repository", "installation")
 
 
 def is_paused(ctx: PullRun) -> bool:
-    """Whether a ceiling was reached today."""
     return ctx.record.paused_on == _today()
 
 

@@ -404,7 +404,6 @@ def _evict(kept: _Kept) -> bool:
 
 @asynccontextmanager
 async def _lock(place: Path) -> AsyncGenerator[None, None]:
-    """Serialise fetches into a mirror across processes."""
     await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
     async with AsyncFileLock(place.with_suffix(".lock"), mode=0o600):
         yield

@@ -61,7 +61,6 @@ class RunContext:
 
     @property
     def run(self) -> Run:
-        """The record as last saved."""
         return self.lease.run
 
     @property
@@ -124,7 +123,6 @@ class IssueRun(RunContext):
 
     @cached_property
     def status(self) -> StatusComment:
-        """The run's comment on the issue."""
         return StatusComment(self.repo, self.lease, self.settings)
 
     @property

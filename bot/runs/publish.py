@@ -60,7 +60,6 @@ class Publication:
     """A draft only until the repository's own checks pass."""
     commit_style: CommitStyle = field(default_factory=CommitStyle)
     template: str | None = None
-    """The repository's own template for the description."""
     labels: tuple[str, ...] = ()
     co_author: CoAuthor = field(kw_only=True)
 
@@ -76,7 +75,6 @@ class Publication:
         return self.title if self.selection.is_proven else unproven_title(self.title)
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
-        """The whole message of a commit, with its trailers."""
         return self.commit_style.format_message(title, body, identity, self.co_author)
 
 
@@ -323,7 +321,6 @@ async def _load_commit_style(ctx: IssueRun, codebase: Codebase) -> CommitStyle:
 
 
 PREPARED_KEY: Final = "pull-record"
-"""The checkpoint with the record of the pull request that is about to be opened."""
 
 
 async def prepare_record(

@@ -100,13 +100,10 @@ async def _adopt(ctx: IssueRun, kept: RedisStore) -> tuple[Issue, Ledger]:
 
 
 VERIFIED_KEY: Final = "used"
-"""The checkpoint that holds the edit with its evidence."""
 
 
 @dataclass(frozen=True)
 class SourceRun:
-    """The run that opened the pull request, and what it left behind."""
-
     run: Run
     store: RedisStore
     selection: Selection

@@ -39,7 +39,6 @@ class Room(NamedTuple):
 
     uses: Sequence[DiskUse] = ()
     evicted: Mapping[str, int] = {}
-    """Bytes by kind."""
 
 
 def render_metrics(

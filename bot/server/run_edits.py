@@ -83,7 +83,6 @@ class EditTable(NamedTuple):
     votes: int
     """The number of scripts that pass without any edit."""
     edits: tuple[RunEdit, ...]
-    """Best first."""
     more_scripts: int
     more_edits: int
     reproduction: ReproductionTest | None

@@ -57,7 +57,6 @@ class RunFilter(NamedTuple):
         )
 
     def to_query(self, **changes: str | int | date) -> str:
-        """The query string of the same list with changes."""
         fields = {**self._asdict(), **changes}
         if fields["page"] == 1:
             del fields["page"]
@@ -167,7 +166,6 @@ def _summarize_day(day: date, runs: Sequence[Run]) -> Day:
 
 
 def minutes_of(run: Run) -> float | None:
-    """How long a finished run took from its start to its end."""
     if run.started_at is None or run.finished_at is None:
         return None
     return max(0.0, (run.finished_at - run.started_at).total_seconds() / 60)
@@ -213,15 +211,12 @@ _BASE: Final = HEIGHT - _BOTTOM
 
 
 class Chart(NamedTuple):
-    """A bar chart by day."""
-
     title: str
     svg: Markup
     legend: tuple[tuple[str, str], ...] = ()
 
 
 def draw_days(days: Sequence[Day]) -> tuple[Chart, ...]:
-    """How runs ended, median minutes and dollars by day."""
     ends: list[tuple[str, str, list[float], str]] = [
         ("good", "pull request", [day.opened for day in days], "pull request"),
         ("odd", "no fix", [day.no_fix for day in days], "no fix"),

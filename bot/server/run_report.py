@@ -136,7 +136,6 @@ class FilesShown(NamedTuple):
     rows: tuple[FileRow, ...]
     more: int
     of: int
-    """The number of the repository's source files."""
     tokens: int
     searched_tokens: int
     without_room: int
@@ -175,7 +174,6 @@ class RunReport(NamedTuple):
     """What the model answered to it; untrusted."""
     destinations: str = ""
     others: tuple[Run, ...] = ()
-    """The issue's other runs, newest first."""
     has_bundle: bool = False
 
 

@@ -99,7 +99,6 @@ class RunRoutes:
             app.add_api_route(path, handler, response_model=None)
 
     async def show_runs(self, request: Request) -> Response:
-        """All runs, for the operator."""
         if not may_see_all(self._settings, request):
             return self._denial()
         try:
@@ -131,7 +130,6 @@ class RunRoutes:
         return Response(text, media_type="application/schema+json")
 
     async def show_run(self, request: Request, run_id: RunId) -> Response:
-        """One run, for the operator and readers of its status comment."""
         found = await self._find_run(request, run_id)
         if isinstance(found, Response):
             return found
@@ -197,7 +195,6 @@ class RunRoutes:
             self._streams -= 1
 
     async def download_bundle(self, request: Request, run_id: RunId) -> Response:
-        """The bundle of a finished run."""
         from bot.archive import NAME, ArchiveUnavailable, BundleTooLarge, load_bundle
 
         found = await self._find_run(request, run_id)

@@ -18,12 +18,9 @@ from pipeline.store import decode_record
 logger = logging.getLogger(__name__)
 
 BATCH: Final = 200
-"""Records that are read in one round trip."""
 
 
 class Survey(NamedTuple):
-    """The active runs of one moment."""
-
     idle: list[Run]
     """Those that are due and that no worker has."""
     working: list[Run]

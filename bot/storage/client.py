@@ -39,8 +39,6 @@ def read_or_skip(kind: type[M], data: bytes | None, name: str) -> M | None:
 
 
 class RedisRecords:
-    """The records of one kind under one prefix."""
-
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
         self._keys = keys
@@ -63,7 +61,6 @@ class WritesRefused(redis.exceptions.ReadOnlyError):
 
 
 def describe_redis_error(error: BaseException) -> str:
-    """What went wrong, with its cause."""
     cause = connection_cause(error)
     text = " ".join(str(error).split())[:300]
     return f"{text} ({cause})" if cause and cause.lower() not in text.lower() else text
@@ -203,7 +200,6 @@ class _SentinelPool(SentinelConnectionPool):
         super().__init__(place.service, sentinel, **options)
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
-        """As redis-py's own."""
         await super().disconnect(inuse_connections)
         if inuse_connections:
             for client in self._sentinels:

@@ -81,8 +81,6 @@ def history_entry(run: Run) -> bytes:
 
 
 class History(RedisRecords):
-    """How the runs of each repository ended."""
-
     async def load(
         self, repo: RepoRef, since: datetime, until: datetime | None = None
     ) -> RunHistory:
@@ -123,12 +121,9 @@ class History(RedisRecords):
 MAX_LISTED: Final = 2000
 """Finished runs that the page of all reads: the latest."""
 BATCH: Final = 200
-"""Records that are read in one round trip."""
 
 
 class Totals(NamedTuple):
-    """All runs under one prefix, in numbers."""
-
     active: Counter[str]
     """By `queued`, `running` and `waiting` (for what does not answer)."""
     oldest: float
@@ -138,9 +133,7 @@ class Totals(NamedTuple):
     seconds: float
     """How long all of them took that came to an answer."""
     dollars: float
-    """What all of them spent, at list prices."""
     leased: int
-    """Active runs that a worker holds the lease of."""
 
 
 class RunQueries(RedisRecords):

@@ -88,8 +88,6 @@ BRANCH_HISTORY_KEY: Final = "contents"
 
 
 class Keys:
-    """The names of all keys under one prefix."""
-
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.active = f"{prefix}runs:active"

@@ -96,7 +96,6 @@ class Lease:
         self._keys = storage.keys
         self.run = run
         self.cause = ""
-        """What the run failed with, for the log alone."""
         self.worker = worker
         self.fence = fence
         """Higher with every lease of this run that was ever handed out."""

@@ -63,7 +63,6 @@ class QueuedRequest(Frozen):
     at: datetime = Field(default_factory=now)
     """When it reached us, by our clock."""
     tries: int = 0
-    """How often it failed through a bug."""
     is_waiting: bool = False
     """Its author has read that it waits for the current run of the issue."""
 

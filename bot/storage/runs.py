@@ -299,7 +299,6 @@ class Runs(RedisRecords):
         return [RunId(member.decode()) for member in members]
 
     async def forget_stopping(self, run_id: RunId) -> None:
-        """The stop was a hint that turned out to be wrong, or is dealt with."""
         await cast(Awaitable[int], self._redis.srem(self._keys.stopping, run_id))
 
     async def get_stop_time(self, repo: RepoRef, issue: int) -> datetime | None:
@@ -362,7 +361,6 @@ class Runs(RedisRecords):
         return [float(one) for one in taken]
 
     async def count_checkpoints(self, run_id: RunId) -> int:
-        """How many checkpoints the run has written so far."""
         return int(await self._redis.get(self._keys.run(run_id, "checkpoints")) or 0)
 
 

@@ -128,7 +128,6 @@ class Workers(RedisRecords):
     """Every method raises redis-py's errors."""
 
     async def save_heartbeat(self, state: WorkerState) -> None:
-        """Record that the worker lives now."""
         keys, at = self._keys, now()
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.set(keys.worker(state.name), encode_record(state), ex=2 * SILENT_AFTER)
@@ -139,7 +138,6 @@ class Workers(RedisRecords):
     async def save_measurements(
         self, name: str, gauges: Mapping[str, float], added: Mapping[str, float]
     ) -> None:
-        """Keep the gauges of a worker while it lives, and add to the histograms of all workers."""
         await self._redis.set(self._keys.gauges(name), json.dumps(dict(gauges)), ex=SILENT_AFTER)
         async with self._redis.pipeline(transaction=True) as pipe:  # all samples or none
             for field, value in added.items():
@@ -173,7 +171,6 @@ class Workers(RedisRecords):
         return [state for state in states if state is not None]
 
     async def save_disk_use(self, host: str, done: Housekeeping) -> None:
-        """Record what a machine keeps, and what it has just deleted."""
         keys, at = self._keys, now()
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.set(keys.disk_use(host), encode_record(done.use), ex=DISK_USE_KEPT)
@@ -193,7 +190,6 @@ class Workers(RedisRecords):
         return [use for use in uses if use is not None]
 
     async def count_evictions(self) -> dict[str, int]:
-        """Bytes of each kind that were ever deleted to free disk."""
         found = await cast(
             "Awaitable[dict[bytes, bytes]]", self._redis.hgetall(self._keys.evictions)
         )
@@ -222,7 +218,6 @@ class Turns(RedisRecords):
         await self._redis.set(self._keys.summary(repo, month), "1", ex=seconds)
 
     async def mark_served(self, owner: str) -> None:
-        """A run of the owner has just begun."""
         key, at = self._keys.owners_served, now().timestamp()
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.zadd(key, {owner: at})
@@ -346,5 +341,4 @@ class ArchivedRuns(RedisRecords):
             await pipe.execute()
 
     async def is_archived(self, run_id: RunId) -> bool:
-        """Whether the run's bundle is in the archive."""
         return await self._redis.get(self._keys.run(run_id, "archived")) == b"1"

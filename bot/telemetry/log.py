@@ -108,7 +108,6 @@ def build_formatter(
 
 
 def list_secrets(settings: Settings) -> list[str]:
-    """The values of the settings that no log may contain."""
     found = [value for _, value in settings if isinstance(value, SecretStr)]
     found += settings.build_secrets.values()
     lines = [line for secret in found for line in secret.get_secret_value().splitlines()]

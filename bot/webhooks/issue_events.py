@@ -101,8 +101,6 @@ class _IssueClosed(_IssuePayload):
 
 
 class _IssueGone(_IssuePayload):
-    """Deleted, or transferred to another repository."""
-
     def to_request(self, delivery: Delivery) -> AnyRequest:
         return self._to_stop_request(delivery, StopReason.GONE)
 
@@ -174,8 +172,6 @@ class _ReviewPull(BaseModel):
 
 
 class _ReviewComment(_CommentPayload):
-    """Somebody commented on a line of a pull request's diff."""
-
     pull_request: _ReviewPull
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:

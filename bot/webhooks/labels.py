@@ -70,7 +70,6 @@ class BotNames:
 
     label: str
     app: str
-    """As the settings have it."""
     slug: str = ""
     """As GitHub has it; empty until that is known."""
     assignee: str = ""

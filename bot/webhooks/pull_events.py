@@ -64,8 +64,6 @@ class _PullPushed(_PullPayload):
 
 
 class _PullChanged(_PullPayload):
-    """A pull request was closed, or made a draft."""
-
     def to_request(self, delivery: Delivery) -> AnyRequest:
         return _update_pull(self, delivery, self.pull_request.number)
 
@@ -123,8 +121,6 @@ class _SuiteCompleted(_SuitePayload):
 
 
 class _SuiteRerequested(_SuitePayload):
-    """Somebody asks for all checks of the bot to be made again."""
-
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         suite = self.check_suite
         if not suite.numbers:
@@ -148,8 +144,6 @@ class _CheckRun(_WithPulls):
 
 
 class _CheckRerequested(Payload):
-    """Somebody asks for one check of the bot to be made again."""
-
     check_run: _CheckRun
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:

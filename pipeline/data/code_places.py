@@ -98,7 +98,6 @@ class Located(Frozen):
     files_score: float | None = None
     """The reward model's probability that the files are right; None without a score."""
     places_score: float | None = None
-    """The same of the places."""
 
 
 class SearchRecord(Frozen):

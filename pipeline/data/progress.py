@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 Stage = Literal["environment", "context", "edits", "choice", "reproduction"]
-"""The stages of a run, in their order."""
 
 
 class Count(NamedTuple):
@@ -20,8 +19,6 @@ class Count(NamedTuple):
 
 
 class Doing(NamedTuple):
-    """What the run does now."""
-
     text: str
     counted: Count | None = None
     """The numbers in the sentence; None if nothing is counted."""
@@ -33,23 +30,17 @@ class StageBegan(NamedTuple):
 
 
 class FilesRead(NamedTuple):
-    """How many files the scout has read."""
-
     done: int
     total: int
 
 
 class Written(NamedTuple):
-    """A sample's script or edit was begun or finished."""
-
     what: Literal["script", "edit"]
     sample: int
     is_done: bool
 
 
 class SuiteRan(NamedTuple):
-    """The repository's own tests ran."""
-
     key: str
     """Identifies the run, which may be reported several times."""
     tests: int

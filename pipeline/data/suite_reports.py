@@ -34,8 +34,6 @@ class CutShort(Frozen):
 
 
 class SuiteRun(Frozen):
-    """One run of the repository's own tests."""
-
     execution: Execution
     passed: tuple[str, ...]
     failed: tuple[str, ...]

@@ -139,7 +139,6 @@ class VoteTable(Frozen):
     """Edits that are not `candidates`: they do not apply, or control runs went wrong."""
 
     def votes(self, candidate: int) -> int:
-        """How many tests the candidate passes."""
         runs = enumerate(self.runs[candidate])
         return sum(run.passed for test, run in runs if test not in self.self_serving)
 
