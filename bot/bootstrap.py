@@ -59,16 +59,11 @@ class Bot:
     """No webhooks are expected: workers poll GitHub instead."""
 
     @property
-    def solve(self) -> SolveIssue:
-        return SolveIssue(self.settings, self.github, self.mirrors, self.runner)
-
-    @property
-    def follow_up(self) -> FollowUpRun:
-        return FollowUpRun(self.settings, self.github, self.mirrors, self.runner)
-
-    @property
     def handlers(self) -> Mapping[Mode, RunHandler]:
-        return {mode: self.follow_up if mode.is_follow_up else self.solve for mode in Mode}
+        """What works on a run of each mode."""
+        parts = (self.settings, self.github, self.mirrors, self.runner)
+        solve, follow_up = SolveIssue(*parts), FollowUpRun(*parts)
+        return {mode: follow_up if mode.is_follow_up else solve for mode in Mode}
 
     @property
     def sweep_actions(self) -> SweepActions:
@@ -97,10 +92,7 @@ class Bot:
         return Housekeeping(use, {"mirrors": mirrors.evicted_bytes, "images": images})
 
     async def archive_runs(self, storage: Storage) -> None:
-        from bot.archive import (
-            ObjectStore,
-            archive_runs,  # few bots have an archive
-        )
+        from bot.archive import ObjectStore, archive_runs  # few bots have an archive
 
         after = self.settings.timings.archive_after_seconds
         await archive_runs(storage, ObjectStore(self.settings.archive), after=after)
@@ -110,17 +102,13 @@ class Bot:
         pause = min(REPOSITORY_SECONDS, self.settings.timings.missed_seconds / 75)
         return find_missed_events(self.github, names, cursors, pause=pause)
 
-    @property
-    def commands(self) -> CommandDispatcher:
-        return CommandDispatcher(self.settings, self.github, VERBS)
-
     def build_worker(self, *, find_missed: bool = True) -> Worker:
         """A worker; `find_missed`: it also looks for events whose webhook did not arrive."""
         actions = self.sweep_actions
         return Worker(
             self.settings,
             self.handlers,
-            execute=self.commands,
+            execute=CommandDispatcher(self.settings, self.github, VERBS),
             sweep_actions=actions if find_missed else actions._replace(find_missed=None),
         )
 

@@ -502,8 +502,3 @@ def variable_name(field: str) -> str:
     if field == "otlp_endpoint":
         return "OTEL_EXPORTER_OTLP_ENDPOINT"
     return field.upper() if field.startswith("anthropic_") else f"CAPUCHIN_{field.upper()}"
-
-
-def github_host(settings: Settings) -> str:
-    """The host name of GitHub."""
-    return urlsplit(settings.github_url).hostname or ""

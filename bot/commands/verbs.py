@@ -283,7 +283,7 @@ async def _find_source(ctx: CommandContext) -> Run | None:
     """The run that opened this pull request, or the latest pull request of this issue."""
     request, runs = ctx.request, ctx.queue.runs
     if request.location is CommentLocation.ISSUE:
-        run_id = latest_published(await runs.get_latest_readable(request.repo, request.issue))
+        run_id = latest_published(await runs.get_latest(request.repo, request.issue))
     else:
         pull = await ctx.repo.pulls.get(request.issue)
         ours = pull is not None and pull.author == ctx.repo.identity.login
@@ -407,7 +407,7 @@ async def _load_latest_run(ctx: CommandContext) -> Run | None:
         if opened is None:
             return None
         issue = opened.issue
-    run = await runs.get_latest_readable(request.repo, issue)
+    run = await runs.get_latest(request.repo, issue)
     return None if run is None else await _with_spending(ctx, run)
 
 

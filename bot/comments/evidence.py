@@ -189,7 +189,7 @@ def describe_test(selection: Selection) -> str:
     if not selection.is_proven:
         return f"**Unproven.** {prose(selection.evidence.unproven, 1500)}"
     if read_test_outcome(test.after) != "passes":
-        text = f"{code(test.path)} {failure_words(test.after)} with the change, so it is left out."
+        text = f"{code(test.path)} {result_words(test.after)} with the change, so it is left out."
         return f"{text} {_broken_sentence(selection)}".rstrip()
     text = (
         f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
@@ -217,12 +217,6 @@ def result_words(run: Execution) -> str:
             return "fails"
         case "not run":
             return f"was not run ({ending_words(run)})"
-
-
-def failure_words(run: Execution) -> str:
-    if read_test_outcome(run) == "fails":
-        return "fails"
-    return f"was not run ({ending_words(run)})"
 
 
 def _error(run: Execution) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -92,18 +92,34 @@ NO_TEST: Final = (
 
 
 def check_title(found: Verification) -> str:
-    times = len(found.before)
-    titles: dict[VerificationVerdict, str] = {
-        "shown": (
-            f"{'' if found.path else 'The script: '}Fails before, passes after "
-            f"({times} of {pluralize(times, 'run')})"
-        ),
-        "flaky": "Flaky: the test does not always give the same result",
-        "passes without": "No evidence: the test passes without the change",
-        "fails with": "The test does not pass with the change",
-        "not run": "The test was not run",
-    }
-    return titles[found.verdict]
+    if found.verdict == "shown":
+        times = len(found.before)
+        which = "" if found.path else "The script: "
+        return f"{which}Fails before, passes after ({times} of {pluralize(times, 'run')})"
+    return _VERDICTS[found.verdict][0]
+
+
+_VERDICTS: Final[Mapping[VerificationVerdict, tuple[str, str]]] = {
+    "flaky": (
+        "Flaky: the test does not always give the same result",
+        "This test is flaky, so I do not count it as evidence. Please remove what makes its result "
+        "vary (time, order, randomness).",
+    ),
+    "passes without": (
+        "No evidence: the test passes without the change",
+        "The base branch may already contain a fix for the issue.",
+    ),
+    "fails with": (
+        "The test does not pass with the change",
+        "The log below shows why. Please review the change again.",
+    ),
+    "not run": (
+        "The test was not run",
+        "Its runner reached no verdict on the test, so this says nothing about the change. The log "
+        "below shows why.",
+    ),
+}
+"""Titles, and advice for the maintainer."""
 
 
 def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
@@ -116,21 +132,7 @@ def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
         f"| without the change | {_pass_fail_cells(found.before)} |\n"
         f"| with the change | {_pass_fail_cells(found.after)} |"
     )
-    hints: dict[VerificationVerdict, str] = {
-        "shown": "",
-        "flaky": (
-            "This test is flaky, so I do not count it as evidence. Please remove what makes its "
-            "result vary (time, order, randomness)."
-        ),
-        "passes without": "The base branch may already contain a fix for the issue.",
-        "fails with": "The log below shows why. Please review the change again.",
-        "not run": (
-            "Its runner reached no verdict on the test, so this says nothing about the change. The "
-            "log below shows why."
-        ),
-    }
-    hint = hints[found.verdict]
-    return f"{text}\n\n{hint}" if hint else text
+    return text if found.verdict == "shown" else f"{text}\n\n{_VERDICTS[found.verdict][1]}"
 
 
 def check_text(found: Verification) -> str:

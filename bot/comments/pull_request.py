@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from bot.comments.evidence import (
     describe_test,
     estimate_sentence,
-    failure_words,
     render_opening,
     result_words,
     shorten_failures,
@@ -187,7 +186,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
     if read_test_outcome(test.after) != "passes":
         return "\n\n".join(
             [
-                f"The reproduction test {code(test.path)} {failure_words(test.after)} with this "
+                f"The reproduction test {code(test.path)} {result_words(test.after)} with this "
                 "change. It is not part of this pull request, so nothing here shows that the issue "
                 "is fixed.",
                 _log("The test with this change", test.after, characters),

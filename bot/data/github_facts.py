@@ -80,7 +80,6 @@ class DeliveryFacts(Fact):
     status: str
     """GitHub's own words, such as `OK` or `timed out`."""
     status_code: int
-    delivered_at: datetime
 
 
 class EditFacts(Fact):
@@ -164,7 +163,6 @@ class RepositoryFacts(Fact):
     id: int
     full_name: str
     default_branch: str
-    clone_url: str = ""
     archived: bool = False
     size: int = 0
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from bot.data.run import RunId
 from pipeline.budget import SharedBudget
@@ -90,15 +90,7 @@ class Outcome(Generic[R]):
         return sum(account.dollars for account in self.accounts)
 
     def with_result(self, result: S) -> Outcome[S]:
-        return Outcome(
-            result,
-            self.accounts,
-            self.image,
-            self.environment,
-            self.context,
-            self.context_seconds,
-            self.sent_to,
-        )
+        return cast("Outcome[S]", replace(self, result=result))
 
 
 SolveOutcome = Outcome[Selection | NoFix]

@@ -124,7 +124,7 @@ async def request_run(request: RunRequest, storage: Storage, nudges: Nudges) -> 
     Raises redis-py's errors; asked again it does what is left to do.
     """
     runs = storage.runs
-    latest = await runs.get_latest_readable(request.repo, request.issue)
+    latest = await runs.get_latest(request.repo, request.issue)
     if latest is None or latest.status.final or await _can_join(latest, request, runs):
         return await runs.start(request, latest, nudges.build_first)
     if await runs.is_handled(request):

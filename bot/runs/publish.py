@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from bot.comments import pull_request
@@ -42,6 +43,7 @@ from bot.visible_text import strip_comments
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import Account, CommitSha, Issue, Selection
+from pipeline.store import load_or_run
 from sandbox.frozen import replace
 
 
@@ -303,21 +305,17 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
         draft=not proven or (config.draft is not False and run.mode is not Mode.AUTO),
         ready_when_green=proven and config.draft == "until_green",
-        commit_style=await _load_commit_style(ctx, codebase),
+        # What the first worker found: after a crash, the next makes the same commits.
+        commit_style=await load_or_run(
+            ctx.store,
+            COMMIT_STYLE_KEY,
+            CommitStyle,
+            partial(detect_commit_style, ctx.repo, codebase),
+        ),
         template=await find_template(ctx.repo, codebase),
         labels=config.labels if proven else (*config.labels, settings.label + UNPROVEN_LABEL),
         co_author=await ctx.repo.find_co_author(run.asked_by),
     )
-
-
-async def _load_commit_style(ctx: IssueRun, codebase: Codebase) -> CommitStyle:
-    """The style that the first worker found: after a crash, the next makes the same commits."""
-    store = ctx.store
-    known = await store.load(COMMIT_STYLE_KEY, CommitStyle)
-    if known is None:
-        known = await detect_commit_style(ctx.repo, codebase)
-        await store.save(COMMIT_STYLE_KEY, known)
-    return known
 
 
 PREPARED_KEY: Final = "pull-record"

@@ -66,14 +66,9 @@ class _Scrape(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield _gauge("redis_up", "Whether Redis answers.", float(self.totals is not None))
-        webhooks = CounterMetricFamily(
-            "capuchin_webhooks",
-            "Webhooks that this process answered, by HTTP status.",
-            labels=["status"],
-        )
-        for status, count in sorted(self.deliveries.items()):
-            webhooks.add_metric([str(status)], count)
-        yield webhooks
+        text = "Webhooks that this process answered, by HTTP status."
+        answers = {str(status): count for status, count in sorted(self.deliveries.items())}
+        yield _split(CounterMetricFamily, "webhooks", text, "status", answers)
         if self.totals is not None:
             yield from _collect_workers(self.workers)
             yield from _collect_runs(self.totals)
@@ -93,20 +88,12 @@ def _collect_room(room: Room) -> Iterator[Metric]:
     for use in room.uses:
         kept.update(use.kept)
         limits.update(use.limits)
-    for family, sizes in (
-        (GaugeMetricFamily(
-            "capuchin_kept_bytes", "What the workers' machines keep for later runs.", labels=["of"]
-        ), kept),
-        (GaugeMetricFamily(
-            "capuchin_limit_bytes", "The most that all machines together may keep.", labels=["of"]
-        ), limits),
-        (CounterMetricFamily(
-            "capuchin_evicted_bytes", "What was least used and was deleted.", labels=["of"]
-        ), room.evicted),
-    ):  # fmt: skip
-        for kind, size in sorted(sizes.items()):
-            family.add_metric([kind], size)
-        yield family
+    text = "What the workers' machines keep for later runs."
+    yield _split(GaugeMetricFamily, "kept_bytes", text, "of", dict(sorted(kept.items())))
+    text = "The most that all machines together may keep."
+    yield _split(GaugeMetricFamily, "limit_bytes", text, "of", dict(sorted(limits.items())))
+    text, evicted = "What was least used and was deleted.", dict(sorted(room.evicted.items()))
+    yield _split(CounterMetricFamily, "evicted_bytes", text, "of", evicted)
 
 
 def _collect_workers(workers: Sequence[WorkerState]) -> Iterator[Metric]:
@@ -124,17 +111,13 @@ def _collect_workers(workers: Sequence[WorkerState]) -> Iterator[Metric]:
 
 
 def _collect_runs(totals: Totals) -> Iterator[Metric]:
-    active = GaugeMetricFamily("capuchin_runs", "Runs that are not finished.", labels=["state"])
-    for state in ("queued", "running", "waiting"):
-        active.add_metric([state], totals.active[state])
-    yield active
+    active = {state: totals.active[state] for state in ("queued", "running", "waiting")}
+    yield _split(GaugeMetricFamily, "runs", "Runs that are not finished.", "state", active)
     text = "For how long the oldest queued run has waited for a worker."
     yield _gauge("queue_oldest_seconds", text, totals.oldest)
     yield _gauge("leases", "Runs that a worker holds the lease of.", totals.leased)
-    ended = CounterMetricFamily("capuchin_runs_ended", "Finished runs, by outcome.", labels=["end"])
-    for end, count in sorted(totals.ended.items()):
-        ended.add_metric([end], count)
-    yield ended
+    ended, text = dict(sorted(totals.ended.items())), "Finished runs, by outcome."
+    yield _split(CounterMetricFamily, "runs_ended", text, "end", ended)
     yield _counter("run_seconds", "Duration of all runs that gave an answer.", totals.seconds)
     text = "Cost of model calls of finished runs, at list prices."
     yield _counter("dollars", text, totals.dollars)
@@ -142,12 +125,10 @@ def _collect_runs(totals: Totals) -> Iterator[Metric]:
 
 def _collect_gauges(gauges: Sequence[Mapping[str, float]]) -> Iterator[Metric]:
     """The sum over all workers, or the value of the worst one."""
-    containers = GaugeMetricFamily(
-        "capuchin_sandbox_containers", "Warm containers or pods of the workers.", labels=["state"]
-    )
-    for state, key in (("busy", BUSY_CONTAINERS), ("idle", IDLE_CONTAINERS)):
-        containers.add_metric([state], sum(each.get(key, 0) for each in gauges))
-    yield containers
+    states = {"busy": BUSY_CONTAINERS, "idle": IDLE_CONTAINERS}
+    containers = {state: sum(g.get(key, 0) for g in gauges) for state, key in states.items()}
+    text = "Warm containers or pods of the workers."
+    yield _split(GaugeMetricFamily, "sandbox_containers", text, "state", containers)
     for key, name, help_text in (
         (GITHUB_REMAINING, "github_remaining", "Requests that GitHub still allows in this hour"),
         (DISK_FREE, "disk_free_bytes", "Free space at CAPUCHIN_DATA_DIR"),
@@ -175,6 +156,19 @@ def _collect_histogram(histogram: Histogram, sums: Mapping[str, float]) -> Metri
     for series in read_series(histogram, sums):
         buckets = list(zip(bounds, accumulate(series.counts), strict=True))
         family.add_metric(series.labels, buckets, round(series.sum, 6))
+    return family
+
+
+def _split(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    help_text: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    family = kind(f"capuchin_{name}", help_text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
     return family
 
 

@@ -51,19 +51,5 @@ def to_rows(listing: RunListing, page: int) -> RunRows:
 def _to_row(run: Run) -> RunRow:
     state = state_of(run)
     reason = run.failure.value if run.failure else run.detail if state == "no fix" else ""
-    return RunRow(
-        id=run.id,
-        repository=run.repo.full_name,
-        issue=run.issue,
-        mode=run.mode,
-        state=state,
-        asked_by=run.asked_by,
-        created_at=run.created_at,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
-        dollars=run.dollars,
-        confidence=run.confidence,
-        pull_request=run.pull_request,
-        pull_request_url=run.pull_request_url,
-        reason=reason,
-    )
+    same = {name: getattr(run, name) for name in RunRow.model_fields if name in Run.model_fields}
+    return RunRow(**same, repository=run.repo.full_name, state=state, reason=reason)

@@ -148,7 +148,7 @@ class Runs(RedisRecords):
             delivery=delivery,
             **fields,
         )
-        before = await self.get_latest_readable(repo, issue)
+        before = await self.get_latest(repo, issue)
         return await self._create(run, before, version=version, join=join)
 
     async def start(
@@ -312,18 +312,12 @@ class Runs(RedisRecords):
         Raises:
             UnreadableRecord: it is damaged, or another version saved it; it is left as it is.
         """
-        return _read(run_id, await self._redis.get(self._keys.run(run_id)))
-
-    async def get_latest(self, repo: RepoRef, issue: int) -> Run | None:
-        """The issue's latest run of the last 30 days, active or finished.
-
-        Raises the errors of `get`.
-        """
-        run_id: bytes | None = await self._redis.get(self._keys.issue(repo, issue, "latest-run"))
-        return None if run_id is None else await self.get(RunId(run_id.decode()))
+        record = await self._redis.get(self._keys.run(run_id))
+        return None if record is None else decode_record(Run, record, f"Run {run_id}")
 
     async def get_current(self, repo: RepoRef, issue: int) -> Run | None:
-        run = await self.get_latest_readable(repo, issue)
+        """The issue's active run."""
+        run = await self.get_latest(repo, issue)
         return None if run is None or run.status.final else run
 
     async def get_readable(self, run_id: RunId) -> Run | None:
@@ -333,12 +327,10 @@ class Runs(RedisRecords):
         except UnreadableRecord:  # the sweep logs and ends it
             return None
 
-    async def get_latest_readable(self, repo: RepoRef, issue: int) -> Run | None:
-        """As `get_latest`, but None for a record that cannot be read either."""
-        try:
-            return await self.get_latest(repo, issue)
-        except UnreadableRecord:  # the sweep logs and ends it
-            return None
+    async def get_latest(self, repo: RepoRef, issue: int) -> Run | None:
+        """The issue's latest run of the last 30 days, active or finished, as `get_readable`."""
+        run_id: bytes | None = await self._redis.get(self._keys.issue(repo, issue, "latest-run"))
+        return None if run_id is None else await self.get_readable(RunId(run_id.decode()))
 
     async def list_active(self) -> list[RunId]:
         members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
@@ -380,10 +372,6 @@ def begin_anew(record: bytes) -> Run | None:
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
     return run if run.status.final else replace(run, status=RunStatus.QUEUED, begun_anew=True)
-
-
-def _read(run_id: RunId, record: bytes | None) -> Run | None:
-    return None if record is None else decode_record(Run, record, f"Run {run_id}")
 
 
 def latest_published(run: Run | None) -> RunId:

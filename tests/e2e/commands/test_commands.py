@@ -79,7 +79,7 @@ async def test_a_bots_comment_is_no_command_and_neither_is_our_own(bot: BotHarne
         comment = await bot.comment(issue, "/capuchin fix", by=author.login)
         assert reactions_of(comment) == []
     await bot.settle()
-    assert await bot.runs.get_latest_readable(ref_of(issue.repo), issue.number) is None
+    assert await bot.runs.get_latest(ref_of(issue.repo), issue.number) is None
 
 
 async def test_a_comment_that_is_edited_into_a_command_or_deleted_does_nothing(

@@ -40,7 +40,7 @@ async def swept(bot: BotHarness, issue: Issue, status: RunStatus) -> None:
 
 
 async def ended(bot: BotHarness, issue: Issue, status: RunStatus) -> bool:
-    run = await bot.runs.get_latest_readable(ref_of(issue.repo), issue.number)
+    run = await bot.runs.get_latest(ref_of(issue.repo), issue.number)
     return run is not None and run.status is status
 
 
