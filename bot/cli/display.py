@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from time import monotonic
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from bot.data.progress import STAGES, Progress, describe, range_of_durations
 from bot.data.run import now
@@ -75,7 +75,8 @@ def print_event(event: Event, *, of: str) -> None:
         print_progress(f"{of}: {text}")
 
 
-FILE: Final = "fix-durations.json"
+Known = Literal["durations", "dollars"]
+"""What is remembered of each repository's latest runs of `capuchin fix`."""
 
 
 class Pace:
@@ -122,29 +123,29 @@ def estimate_run(progress: Progress) -> tuple[float, float] | None:
     return (max(0.0, low), high) if high > 0 else None
 
 
-def load_expected(data_dir: Path, repository: str) -> tuple[float, float] | None:
-    """The durations in seconds of the middle half of the latest runs of `capuchin fix` here."""
-    return range_of_durations(_load(data_dir).get(repository, []))
+def load_expected(data_dir: Path, repository: str, what: Known) -> tuple[float, float] | None:
+    """The seconds or dollars of the middle half of the latest runs of `capuchin fix` here."""
+    return range_of_durations(_load(data_dir, what).get(repository, []))
 
 
-def save_duration(data_dir: Path, repository: str, seconds: float) -> None:
-    """Remember how long a run took. Failures are ignored: the next estimate is poorer."""
-    known = _load(data_dir)
-    known[repository] = [*known.get(repository, []), round(seconds, 1)][-20:]
+def save_known(data_dir: Path, repository: str, what: Known, number: float) -> None:
+    """Remember what a run took. Failures are ignored: the next estimate is poorer."""
+    known = _load(data_dir, what)
+    known[repository] = [*known.get(repository, []), round(number, 4)][-20:]
     while len(text := json.dumps(known)) > 10_000:
         del known[next(iter(known))]
     try:
         if not data_dir.exists():
             data_dir.mkdir(parents=True)
             (data_dir / ".gitignore").write_text("*\n", encoding="ascii")
-        (data_dir / FILE).write_text(text, encoding="utf-8")
+        (data_dir / f"fix-{what}.json").write_text(text, encoding="utf-8")
     except OSError:
         return
 
 
-def _load(data_dir: Path) -> dict[str, list[float]]:
+def _load(data_dir: Path, what: Known) -> dict[str, list[float]]:
     try:
-        found: object = json.loads((data_dir / FILE).read_bytes())
+        found: object = json.loads((data_dir / f"fix-{what}.json").read_bytes())
     except (OSError, ValueError):
         return {}
     if not isinstance(found, dict):

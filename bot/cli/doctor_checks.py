@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -18,6 +18,7 @@ from typing import Final
 from bot.cli import doctor_services
 from bot.cli.doctor_services import CheckFailed, HealthCheck
 from bot.cli.surroundings import explain_unfit_system
+from bot.data.progress import range_of_costs
 from bot.data.run import Lane
 from bot.git.commits import SigningKey, try_key
 from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engine
@@ -33,6 +34,7 @@ from bot.storage.storage import Storage
 from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
+from pipeline.workflows.plan import price_range
 from sandbox.connection_errors import connection_cause
 from sandbox.docker.mmdebstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
@@ -163,6 +165,17 @@ async def _check_workers(settings: Settings) -> str:
     return f"{len(living)}, working on {busy} of at most {pluralize(slots, 'issue')}"
 
 
+async def _check_prices(settings: Settings) -> str:
+    """The price list, and what the latest fixes cost, if Redis knows some."""
+    found = await doctor_services.check_prices(settings)
+    with suppress(*REDIS_ERRORS, SettingsError):
+        async with _open_storage(settings) as storage:
+            ended = [run for run in await storage.run_queries.list_recent() if run.status.final]
+        if costs := range_of_costs((run.mode, run.dollars) for run in reversed(ended)):
+            found += f"; half of the latest fixes cost {price_range(*costs)}"
+    return found
+
+
 async def check_archive(settings: Settings) -> str:
     from bot.archive import ArchiveUnavailable, ObjectStore
 
@@ -254,7 +267,7 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
     }  # fmt: skip
     asked = {
         "model": partial(doctor_services.check_chat, field="solver_model"),
-        "prices": doctor_services.check_prices,
+        "prices": _check_prices,
         **{name: check for field, (name, check) in optional.items() if getattr(settings, field)},
     }
     # The models come last, because loading an SDK would delay the others beyond their timeout, and

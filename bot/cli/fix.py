@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from bot.cli import Subparsers
-from bot.cli.display import load_expected, print_progress, save_duration
+from bot.cli.display import load_expected, print_progress, save_known
 from bot.cli.local_run import (
     add_input_options,
     add_selection_options,
@@ -52,6 +52,7 @@ from pipeline.data.options import Options, Strategy
 from pipeline.data.types import Issue
 from pipeline.store import Store
 from pipeline.workflows.outcome import EFFECTIVE_KEY, OUTCOME_KEY, EffectiveSetup, SolveResult
+from pipeline.workflows.plan import price_range
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,12 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     )
     await _tell_ignored(args, store)
     repository, began = task.start.repository, time.monotonic()
-    expected = load_expected(settings.data_dir, repository)
+    expected = load_expected(settings.data_dir, repository, "durations")
+    if costs := load_expected(settings.data_dir, repository, "dollars"):
+        usual, most = price_range(*costs), f"${job.options.dollars:.2f}"
+        print_progress(
+            f"Half of the latest fixes here cost {usual}; this one costs at most {most}."
+        )
     async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as (
         runner,
         report_progress,
@@ -174,7 +180,9 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
             job, store, in_flight=InFlightWork(), on_progress=report_progress
         )
     if is_new and outcome.image:
-        save_duration(settings.data_dir, repository, time.monotonic() - began)
+        took, place = time.monotonic() - began, settings.data_dir
+        save_known(place, repository, "durations", took)
+        save_known(place, repository, "dollars", outcome.dollars)
 
     def write() -> int:
         base = task.start.base_commit

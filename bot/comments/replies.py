@@ -26,7 +26,7 @@ from bot.repo_config.model import LayerProblem
 from bot.safe_text import code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
-from pipeline.workflows.plan import Plan, assumption
+from pipeline.workflows.plan import Plan, assumption, price_range
 
 
 class Reply(StrEnum):
@@ -204,6 +204,7 @@ def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None
         plan=plan,
         most_files=15,
         assumption=assumption(plan.estimate),
-        earlier=earlier,
+        earlier=price_range(*earlier) if earlier else "",
+        guess=price_range(plan.estimate.least or plan.estimate.dollars, plan.estimate.dollars),
     )
     return render_status(run, text)

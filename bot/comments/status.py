@@ -25,6 +25,7 @@ from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
 from pipeline.selection.verdict import to_letter
+from pipeline.workflows.plan import price_range
 from sandbox.frozen import replace
 
 STAGE_TITLES: Final[dict[Stage, str]] = {
@@ -111,6 +112,9 @@ def _time_sentence(run: Run, progress: Progress) -> str:
         low, high = (max(1, round(seconds / 60)) for seconds in progress.expected)
         span = f"{low} to {high} minutes" if low < high else pluralize(low, "minute")
         parts.append(f"most recent runs took {span}")
+    if progress.costs is not None and run.mode in (Mode.FIX, Mode.AUTO):
+        usual, most = price_range(*progress.costs), f"${progress.ceiling:.2f}"
+        parts.append(f"most recent fixes cost {usual}, and this one costs at most {most}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, get_args
 
 from pydantic import Field
 
-from bot.data.run import now
+from bot.data.run import Mode, now
 from pipeline.data.progress import (
     Count,
     Doing,
@@ -38,6 +38,10 @@ class Progress(Frozen):
     """When each stage began; the latest is under way."""
     expected: tuple[float, float] | None = None
     """How many seconds the middle half of the latest runs took; None: too few have ended."""
+    costs: tuple[float, float] | None = None
+    """How many dollars the middle half of the latest fixes cost; None: too few have ended."""
+    ceiling: float = 0.0
+    """In US dollars, if `costs` is known."""
     files: int = 0
     tests: int = 0
     edits: int = 0
@@ -131,3 +135,9 @@ def range_of_durations(durations: Sequence[float]) -> tuple[float, float] | None
         return None
     low, _, high = statistics.quantiles(durations, n=4, method="inclusive")
     return low, high
+
+
+def range_of_costs(ended: Iterable[tuple[Mode, float]]) -> tuple[float, float] | None:
+    """The quartiles of the dollars of the last 20 fixes that cost any, from all runs in order."""
+    paid = [dollars for mode, dollars in ended if dollars and mode in (Mode.FIX, Mode.AUTO)]
+    return range_of_durations(paid[-20:])

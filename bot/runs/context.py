@@ -15,8 +15,8 @@ from bot.admission.issue_text import quote_comment
 from bot.admission.trust import CommentFilter
 from bot.data.github_facts import IssueFacts, RepositoryFacts
 from bot.data.job import Job
-from bot.data.progress import ProgressTracker, range_of_durations
-from bot.data.run import Mode, Run, now
+from bot.data.progress import ProgressTracker, range_of_costs, range_of_durations
+from bot.data.run import Run, now
 from bot.errors import GitHubError
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.repository import Repository
@@ -176,17 +176,19 @@ class IssueRun(RunContext):
         """During the block, the status comment shows the reported events."""
         before = await self.storage.progress.load(self.run.id)
         expected = range_of_durations(await self.storage.runs.list_durations())
-        tracker = ProgressTracker(self.status.update, replace(before, expected=expected))
+        costs, ceiling = await self.find_costs(), self.config.budget.run
+        known = replace(before, expected=expected, costs=costs, ceiling=ceiling)
+        tracker = ProgressTracker(self.status.update, known)
         async with self.status.show_updates(self.run):
             yield tracker.report
 
     async def find_costs(self) -> tuple[float, float] | None:
-        """The quartiles of the dollars that the repository's latest fixes took; None where too few
-        have ended."""
-        known = await self.storage.history.load(self.run.repo, now() - timedelta(days=HISTORY_DAYS))
-        costs = [
-            entry.dollars
-            for entry in known.entries
-            if entry.dollars and entry.mode in (Mode.FIX, Mode.AUTO)
-        ]
-        return range_of_durations(costs[-20:])
+        """The quartiles of the dollars that the latest fixes took: those of the repository, else of
+        the installation; None where too few have ended."""
+        repo, since = self.run.repo, now() - timedelta(days=HISTORY_DAYS)
+        here = (await self.storage.history.load(repo, since)).entries
+        if found := range_of_costs((one.mode, one.dollars) for one in here):
+            return found
+        runs = await self.storage.run_queries.list_recent()
+        ours = [run for run in runs if run.repo.installation == repo.installation]
+        return range_of_costs((run.mode, run.dollars) for run in reversed(ours) if run.status.final)

@@ -62,6 +62,8 @@ class CostEstimate(Frozen):
 
     usage: Usage = Usage()
     """The usage of all samples, with a typical number of replies."""
+    least: float = 0
+    """The cost in US dollars of the first wave alone, whose samples may agree."""
     dollars: float = Field(ge=0)
     most: float = Field(ge=0)
     """The cost in US dollars if every machine used all its attempts, or the run's ceiling."""
@@ -80,8 +82,10 @@ def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> 
     )
     most = _samples_usage(opening, options, options.attempts, options.turns)
     dollars, ceiling = profile.price.of(typical), options.dollars
+    wave = options.first_wave if options.adaptive else options.samples
     return CostEstimate(
         usage=typical,
+        least=min(dollars * min(1, wave / options.samples), ceiling),
         dollars=min(dollars, ceiling),
         most=min(profile.price.of(most), ceiling),
         turns=min(TYPICAL_TURNS, options.turns) if _explores(options) else 0,
@@ -91,6 +95,12 @@ def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> 
 def _explores(options: Options) -> bool:
     dealt = assign_generators(options.generators, options.samples)
     return any(generator.machine == "explore" for generator in dealt)
+
+
+def price_range(low: float, high: float) -> str:
+    """Such as `$0.20–0.60`, or `$0.20` if both are the same in cents."""
+    least, most = f"{low:.2f}", f"{high:.2f}"
+    return f"${least}" if least == most else f"${least}–{most}"
 
 
 def assumption(estimate: CostEstimate) -> str:
@@ -103,8 +113,10 @@ def samples_sentence(estimate: CostEstimate, options: Options) -> str:
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
     what = "a script and an edit" if number == "1" else f"{number} scripts and edits"
-    price = f"; all of it costs about ${estimate.dollars:.2f}" if estimate.dollars else ""
-    return f"Writing {what}{price}{assumption(estimate) if price else ''}."
+    if not estimate.dollars:
+        return f"Writing {what}."
+    cost = f"about {price_range(estimate.least, estimate.dollars)}{assumption(estimate)}"
+    return f"Writing {what}, for {cost}, at most ${estimate.most:.2f}."
 
 
 def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> Usage:

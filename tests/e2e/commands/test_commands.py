@@ -12,7 +12,7 @@ from bot.data.run import Mode, RunId, RunStatus, now
 from bot.settings import SettingsError
 from bot.storage.history import RunHistoryEntry
 from capuchin_demo.hub.pull_actions import NewPull, add_review, open_pull
-from capuchin_demo.hub.state import Review, ReviewComment
+from capuchin_demo.hub.state import Repo, Review, ReviewComment
 from pipeline.store import encode_record
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.e2e.people import MAINTAINER
@@ -337,3 +337,24 @@ async def test_an_app_of_another_name_hears_that_name_and_capuchin(
             await bot.comment(issue, f"{other} help")
         await bot.settle()
         assert len(bot.comments_of(issue)) == before
+
+
+async def test_a_plan_tells_what_fixes_usually_cost_here_or_in_the_installation(
+    bot: BotHarness,
+) -> None:
+    """Not a bound: the middle half of the latest fixes, at least three."""
+    repo, other = bot.add_repo(), bot.add_repo("acme/other")
+
+    async def plan(of: Repo) -> str:
+        issue = await bot.report_issue(of)
+        await bot.say(issue, "/capuchin plan")
+        return bot.comments_of(issue)[-1]
+
+    assert "about $1.50" in await plan(repo)
+    for _ in range(3):
+        await bot.ask_by_label(await bot.report_issue(repo))
+    for one in (repo, other):
+        said = await plan(one)
+        assert "$0.01 at list prices" in said, said
+        assert "$4.00" in said
+        assert "$1.50" not in said

@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from bot.cli.display import (
-    FILE,
     Pace,
     estimate_run,
     is_worth_a_line,
     load_expected,
     print_progress,
-    save_duration,
+    save_known,
 )
 from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
@@ -175,18 +174,18 @@ def test_the_time_left_follows_the_pace_once_there_is_one() -> None:
 def test_three_runs_of_a_repository_tell_how_long_the_next_takes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     for seconds in (300, 360, 420):
-        assert load_expected(data, "/repo") is None
-        save_duration(data, "/repo", seconds)
-    expected = load_expected(data, "/repo")
+        assert load_expected(data, "/repo", "durations") is None
+        save_known(data, "/repo", "durations", seconds)
+    expected = load_expected(data, "/repo", "durations")
     assert expected == (330, 390)
-    assert load_expected(data, "/other") is None
+    assert load_expected(data, "/other", "durations") is None
     began = now() - timedelta(seconds=60)
     low, high = estimate_run(Progress(expected=expected, stages={"environment": began})) or (0, 0)
     assert (round(low), round(high)) == (270, 330)
     late = now() - timedelta(seconds=400)
     assert estimate_run(Progress(expected=expected, stages={"environment": late})) is None
-    (data / FILE).write_text("[broken")
-    assert load_expected(data, "/repo") is None
+    (data / "fix-durations.json").write_text("[broken")
+    assert load_expected(data, "/repo", "durations") is None
 
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
