@@ -188,6 +188,7 @@ def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # who connects is who connects, whatever X-Forwarded-For says
         ws="none",
         h11_max_incomplete_event_size=32 * 1024,
         # Longer than the 60 s for which nginx and AWS's load balancers reuse a connection: they
@@ -290,6 +291,7 @@ async def serve_app(app: Starlette, host: str, port: int) -> AsyncGenerator[str,
         log_config=None,
         access_log=False,
         date_header=False,
+        proxy_headers=False,
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=1,
