@@ -56,9 +56,9 @@ class Nudges:
         return self._build(run_id, 0, Lane.ISSUES)
 
     def _build(self, run_id: RunId, starts: int, lane: Lane) -> Nudge:
-        job, at = f"{self._storage.keys.prefix}{run_id}#{starts}", time.time_ns() // 1_000_000
+        job, at = f"{self._storage.prefix}{run_id}#{starts}", time.time_ns() // 1_000_000
         message = serialize_job("begin", (run_id,), {}, None, at, serializer=_dump)
-        keys = (job_key_prefix + job, self._storage.keys.nudges(lane))
+        keys = (job_key_prefix + job, self._storage.nudge_queue(lane))
         return Nudge(keys, (job, message, at, expires_extra_ms))
 
 
@@ -76,13 +76,13 @@ class NudgeReceiver:
         self._begin = begin
         self._worker = Worker(
             [func(self._receive, name="begin", timeout=30, max_tries=1, keep_result=0)],
-            queue_name=storage.keys.nudges(lane),
+            queue_name=storage.nudge_queue(lane),
             redis_pool=_NudgeRedis(
                 pool_or_conn=storage.connection_pool,
                 # arq's default is pickle: a writer to Redis would run code here.
                 job_serializer=_dump,
                 job_deserializer=json.loads,
-                default_queue_name=storage.keys.nudges(lane),
+                default_queue_name=storage.nudge_queue(lane),
             ),
             handle_signals=False,
             max_jobs=1,  # so that `set_listening` is looked at between any two

@@ -99,6 +99,14 @@ class Storage:
         """
         return Storage(waiting_client(self.redis), self.keys.prefix)
 
+    @property
+    def prefix(self) -> str:
+        """What every key begins with."""
+        return self.keys.prefix
+
+    def nudge_queue(self, lane: Lane) -> str:
+        return self.keys.nudges(lane)
+
     async def send_nudge(self, nudge: Nudge) -> None:
         """Put it into its queue, unless it waits there. Raises redis-py's errors."""
         await run_script(self.redis, SEND_NUDGE, nudge.keys, nudge.args)
