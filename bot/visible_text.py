@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from html import escape
 from html.parser import HTMLParser
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 import nh3
 from markdown_it import MarkdownIt
@@ -44,6 +45,9 @@ _MARKS: Final = {
     "td": "| ",
     "th": "| ",
 }
+_FAR_LINES: Final = 100
+"""Empty lines after which nobody looks for more."""
+_FAR_RIGHT: Final = " " * 200
 _PREFIXES: Final = {"li": "  ", "blockquote": "> "}
 _GITHUB_TAGS: Final = frozenset(
     f"{' '.join(_TAGS)} h7 h8 b i strong em a ins del p picture tfoot kbd q var ruby rp s strike"
@@ -71,20 +75,56 @@ _MATH_HIDES: Final = re.compile(
 """Commands of MathJax that can hide, shrink or move their argument."""
 
 
-def visible_text(text: str) -> str:
-    """The part of `text`, which is GitHub's Markdown, that a person sees on GitHub."""
-    clean = render_page(text, {"ol": {"start"}, "code": {"class"}, "pre": {"lang"}})
+class Unseen(NamedTuple):
+    """What readers of a page do not see at once, in characters."""
+
+    hidden: tuple[int, ...] = ()
+    """Each passage that is on no page, or too small or too far off to be seen: it is not read."""
+    folded: int = 0
+    """In `<details>` that are closed: it is read."""
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[str, Unseen]:
+    page = _render(text)
+    comments = re.findall(r"<!--(.*?)(?:-->|\Z)", page, re.S)
+    runs = groupby(text[:MAX_CHARACTERS], _is_unseen)
+    # One or two may join an emoji.
+    smuggled = [count for unseen, run in runs if unseen and (count := sum(1 for _ in run)) > 2]
     reader = _PageReader()
-    reader.feed(clean)
+    attributes = {"ol": {"start"}, "code": {"class"}, "pre": {"lang"}, "details": {"open"}}
+    reader.feed(_clean(page, attributes))
     reader.close()
     # What was written as a character reference is a character only now.
-    return strip_invisible(reader.text()).strip()
+    shown = strip_invisible(reader.text()).strip()
+    hidden = (*(len(one.strip()) for one in comments), *smuggled, *reader.hidden)
+    return shown, Unseen(tuple(filter(None, hidden)), reader.folded)
+
+
+def visible_text(text: str) -> str:
+    """The part of `text`, which is GitHub's Markdown, that a person sees on GitHub."""
+    return _read(text)[0]
+
+
+def find_unseen(texts: Iterable[str]) -> Unseen:
+    """What `visible_text` leaves out of all `texts`, and what it reads although it is folded."""
+    found = [_read(text)[1] for text in texts]
+    hidden = tuple(length for one in found for length in one.hidden)
+    return Unseen(hidden, sum(one.folded for one in found))
 
 
 def render_page(text: str, attributes: Mapping[str, set[str]]) -> str:
     """The HTML that GitHub shows of `text`, with no attributes but these."""
+    return _clean(_render(text), attributes)
+
+
+def _render(text: str) -> str:
+    return _escape_other_tags(_parser().render(strip_invisible(text[:MAX_CHARACTERS])))
+
+
+def _clean(page: str, attributes: Mapping[str, set[str]]) -> str:
     return nh3.clean(
-        _escape_other_tags(_parser().render(strip_invisible(text[:MAX_CHARACTERS]))),
+        page,
         tags=_TAGS | attributes.keys(),
         clean_content_tags={"rp"},  # browsers show the reading, and no parentheses around it
         attributes={tag: set(names) for tag, names in attributes.items()},
@@ -143,8 +183,13 @@ def strip_invisible(text: str) -> str:
     """
     # More than one for a character: rows of them can carry any bits.
     shown = re.sub("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+", r"\1", _BLANK.sub("", text))
-    unseen = ("Cc", "Cf", "Cs", "Co")
-    return "".join(c for c in shown if c in "\n\r\t" or unicodedata.category(c) not in unseen)
+    return "".join(c for c in shown if not _is_unseen(c))
+
+
+def _is_unseen(c: str) -> bool:
+    return c not in "\n\r\t" and (
+        unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") or _BLANK.match(c) is not None
+    )
 
 
 def strip_comments(text: str) -> str:
@@ -228,19 +273,35 @@ class _PageReader(HTMLParser):
         self._shrunk = 0
         self._language = ""
         """Of the fence that is read."""
+        self._closed: list[bool] = []
+        """Whether each `<details>` around is closed."""
+        self._breaks = 0
+        self.hidden: list[int] = []
+        self.folded = 0
 
     def text(self) -> str:
         """What was read, with one empty line at most between blocks."""
         found: list[str] = []
-        for line in self._lines:
-            if line.strip("> \t"):
-                found.append(line.rstrip())
+        empty = 0
+        for at, line in enumerate(self._lines):
+            if empty > _FAR_LINES and found:
+                self.hidden.append(sum(len(rest.strip()) for rest in self._lines[at:]))
+                return "\n".join(found)
+            shown, gap, rest = line.rstrip().partition(_FAR_RIGHT)
+            if gap and rest.strip():
+                self.hidden.append(len(rest.strip()))
+            empty = 0 if shown.strip("> \t\xa0\u3000") else empty + 1
+            if shown.strip("> \t"):
+                found.append(shown.rstrip())
             elif found and found[-1]:
                 found.append("")
         return "\n".join(found)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._shrunk += tag in _SHRINKING
+        self._breaks += tag == "br"
+        if tag == "details":
+            self._closed.append("open" not in dict(attrs))
         if tag in ("pre", "code"):
             self._in_code += 1
             named = (dict(attrs).get("lang" if tag == "pre" else "class") or "").lower()
@@ -271,6 +332,8 @@ class _PageReader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         self._leave(tag)
         match tag:
+            case "details" if self._closed:
+                self._closed.pop()
             case "ul" | "ol" if self._numbers:
                 self._numbers.pop()
             case "li" | "blockquote" if self._prefixes:
@@ -298,10 +361,18 @@ class _PageReader(HTMLParser):
             self._language = ""
 
     def handle_data(self, data: str) -> None:
+        if not data.strip():
+            self._breaks += "\xa0" in data
+        elif self._breaks <= _FAR_LINES:
+            self._breaks = 0
         between = not data.strip() and not self._in_pre
         if between and (self._in_row or not self._lines[-1].strip("> \t")):
             return
-        first, *more = self._show(data).split("\n")
+        shown = self._show(data)
+        if lost := len(data.strip()) - len(shown.strip()):
+            self.hidden += [lost] if lost > 0 else []
+        self.folded += len(shown.strip()) if any(self._closed) else 0
+        first, *more = shown.split("\n")
         self._write(first)
         for line in more:
             self._lines.append(self._prefix())
@@ -310,7 +381,7 @@ class _PageReader(HTMLParser):
     def _show(self, data: str) -> str:
         """The part of an element's text that is seen."""
         # A fourth such element within one another makes text too small to be seen.
-        if self._shrunk > 3:
+        if self._shrunk > 3 or self._breaks > _FAR_LINES:
             return ""
         if self._language in _PICTURES:
             return _PICTURES[self._language] + "\n" * data.endswith("\n")

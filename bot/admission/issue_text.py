@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from bot.admission.check import Admission
@@ -25,7 +26,7 @@ from bot.github.repository import Repository
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
-from bot.visible_text import strip_invisible, visible_text
+from bot.visible_text import find_unseen, strip_invisible, visible_text
 from pipeline.data.types import Issue
 from prompts.text import shorten
 from sandbox.frozen import replace
@@ -33,6 +34,7 @@ from sandbox.frozen import replace
 MAX_COMMENTS = 50
 MAX_DISCUSSION_CHARACTERS = 60_000
 """Of all comments together; the latest are kept."""
+_MOST_RENDERED = 10 * MAX_DISCUSSION_CHARACTERS
 
 
 async def load_issue(
@@ -68,12 +70,23 @@ async def load_issue(
         signed = find_signed(await repo.issues.get_body_html(admission.issue))
     async with AttachmentReader(github_url) as reader:
         issue, unread = await add_attachments(issue, attached, reader, signed, sees=sees)
-    skipped = replace(skipped, edited=edited, pictures=unread.pictures, files=unread.files)
+    texts = (facts.body or "", *(one.body or "" for one in kept[-MAX_COMMENTS:]))
+    hidden, folded = await asyncio.to_thread(find_unseen, bound_texts(texts))
+    skipped = replace(
+        skipped, edited=edited, pictures=unread.pictures, files=unread.files,
+        hidden=len(hidden), hidden_characters=sum(hidden), folded=folded,
+    )  # fmt: skip
     await lease.save(replace(run, skipped=skipped))
     if unread.is_all and not run.confirmed and run.mode is not Mode.AUTO:
         raise RunRefused("only pictures")
     await store.save(ISSUE_KEY, issue)
     return issue
+
+
+def bound_texts(texts: Iterable[str]) -> list[str]:
+    """The first of `texts`, as far as `build_issue` renders some."""
+    total = accumulate(map(len, texts := list(texts)))
+    return [text for text, size in zip(texts, total, strict=True) if size <= _MOST_RENDERED]
 
 
 class Unread(NamedTuple):
@@ -131,7 +144,7 @@ def build_issue(
             lines.insert(0, text)
         if len(lines) == MAX_COMMENTS or sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
             break
-        if rendered > 10 * MAX_DISCUSSION_CHARACTERS:  # much of which nothing is seen
+        if rendered > _MOST_RENDERED:  # much of which nothing is seen
             break
     while sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
         lines.pop(0)

@@ -19,17 +19,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from bot.admission.issue_text import build_issue
+from bot.admission.issue_text import bound_texts, build_issue
 from bot.cli.display import print_progress
+from bot.comments.status import omissions_note
 from bot.data.github_facts import CommentFacts, IssueFacts, RepositoryFacts
-from bot.data.run import Login, RunId
+from bot.data.run import Login, RunId, SkippedComments
 from bot.errors import BotError, Forbidden, NotFound
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.app import GitHubApp
 from bot.github.credentials import InstallationCredential, TokenCredential
 from bot.github.http import GitHubClient, api_path
 from bot.settings import Settings
-from bot.visible_text import strip_invisible, visible_text
+from bot.visible_text import find_unseen, strip_invisible, visible_text
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, create_bare, git, trust_owner_of
 from pipeline.data.types import CommitSha, Issue
@@ -88,6 +89,7 @@ def read_issue(path: Path) -> tuple[Issue, str]:
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
     issue = Issue(repository="", title=title, body=visible_text(rest).strip())
+    _tell_unseen([rest])
     return issue, hashlib.sha256(data).hexdigest()
 
 
@@ -235,7 +237,16 @@ async def _read_remote_issue(
             strangers += 1
     if strangers:
         print_progress(f"Ignored comments by people outside the repository: {strangers}.")
-    return repository, build_issue(repository.full_name, facts, readable, own_login=Login(""))
+    issue = build_issue(repository.full_name, facts, readable, own_login=Login(""))
+    _tell_unseen(bound_texts([facts.body or "", *(one.body or "" for one in readable)]))
+    return repository, issue
+
+
+def _tell_unseen(texts: list[str]) -> None:
+    hidden, folded = find_unseen(texts)
+    count, size = len(hidden), sum(hidden)
+    if note := omissions_note(SkippedComments(hidden=count, hidden_characters=size, folded=folded)):
+        print_progress(note)
 
 
 async def find_repository(folder: Path) -> Path:

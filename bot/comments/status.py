@@ -261,7 +261,12 @@ def omissions_note(skipped: SkippedComments) -> str:
         parts.append(pluralize(skipped.pictures, "picture"))
     if skipped.files:
         parts.append(pluralize(skipped.files, "attached file"))
-    return f"Not read: {'; '.join(parts)}." if parts else ""
+    if skipped.hidden:
+        passages = pluralize(skipped.hidden, "hidden passage")
+        parts.append(f"{passages} ({pluralize(skipped.hidden_characters, 'character')})")
+    note = f"Not read: {'; '.join(parts)}." if parts else ""
+    folded = f"Folded text was read: {pluralize(skipped.folded, 'character')}."
+    return f"{note} {folded}".strip() if skipped.folded else note
 
 
 def render_status(run: Run, text: str) -> str:

@@ -207,6 +207,11 @@ class SkippedComments(Frozen):
     pictures: int = 0
     files: int = 0
     """How many attached files of the issue were not read."""
+    hidden: int = 0
+    """How many passages are on no page, or where no reader looks: they were not read."""
+    hidden_characters: int = 0
+    folded: int = 0
+    """How many characters are folded on the page; these were read."""
 
 
 class Run(Frozen):

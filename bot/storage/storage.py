@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, cast
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import ResponseError
 
-from bot.data.run import RunId
+from bot.data.run import Lane, RunId
 from bot.storage.active_runs import ActiveRuns
 from bot.storage.client import (
     close_redis,

@@ -204,6 +204,7 @@ async def test_what_nobody_sees_does_not_reach_the_model(bot: BotHarness) -> Non
     await bot.ask_by_label(issue)
     read = bot.runner.jobs[0].issue
     assert (read.title, read.body, read.discussion) == ("total", "It adds.", ("bob: Yes",))
+    assert "hidden passage" in bot.comments_of(issue)[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot.admission.issue_text import MAX_COMMENTS, MAX_DISCUSSION_CHARACTERS, build_issue
 from bot.data.github_facts import CommentFacts, IssueFacts
 from bot.data.run import Login
-from bot.visible_text import visible_text
+from bot.visible_text import find_unseen, visible_text
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -150,6 +150,29 @@ SEEN = {
 @pytest.mark.parametrize("text", SEEN)
 def test_what_a_reader_sees_the_model_sees(text: str) -> None:
     assert SEEN[text] in visible_text(text)
+
+
+UNSEEN = {
+    "a <!-- EVIL --> b <!-- WORSE --> c": ((4, 5), 0),
+    "<!-- never closed EVIL": ((17,), 0),
+    "a\n" + "\u200b\u200c" * 20 + "b": ((40,), 0),
+    "it" + "".join(chr(0xE0000 + ord(c)) for c in "EVIL") + " is": ((4,), 0),
+    "a man \U0001f468\u200d\U0001f469 of several parts": ((), 0),
+    "seen\n\n```\n" + "\n" * 300 + "EVIL\n```": ((7,), 0),
+    "seen" + "<br>" * 300 + "EVIL": ((4,), 0),
+    "seen\n\n" + "&nbsp;\n\n" * 300 + "EVIL": ((4,), 0),
+    "```\nseen" + " " * 300 + "EVIL\n```": ((4,), 0),
+    "<sub><sup><sub><sup>EVIL</sup></sub></sup></sub>": ((4,), 0),
+    "<details><summary>log</summary>\n\nsaid\n</details>": ((), 7),
+    "<details open><summary>log</summary>\n\nsaid\n</details>": ((), 0),
+    "# Nothing of *the* [kind](http://x) here\n\n- `<!-- shown -->`": ((), 0),
+}
+
+
+@pytest.mark.parametrize("text", UNSEEN)
+def test_what_is_not_read_is_counted(text: str) -> None:
+    assert find_unseen([text]) == UNSEEN[text]
+    assert "EVIL" not in visible_text(text)
 
 
 SHAPES = (
