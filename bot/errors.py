@@ -15,7 +15,7 @@ BotError
 ├── RepositoryError      the repository's owner
 │   ├── RepositoryGone
 │   └── RepositoryEmpty
-├── GitHubError          a call to GitHub failed
+├── GitHubError          a call to GitHub failed; its own tree is in `bot.errors`
 ├── SettingsError        the operator, in `bot.settings`
 ├── InvalidSignature, MalformedPayload, BodyRefused
 │                        the sender of a webhook, in `bot.webhooks.payload` and `bot.server`
@@ -154,6 +154,20 @@ class GitHubError(BotError):
 
     `words` is GitHub's own message, which is untrusted text; `status` is 0 without an answer.
     `bot.github.refusals` decides which answer is which error.
+
+    GitHubError
+    ├── GitHubUnavailable    temporary: 5xx, no network
+    │   ├── RateLimited      GitHub wants fewer calls (403, 429, or 200 by GraphQL)
+    │   └── WritesSpent      by our own limit, until the next minute or hour
+    ├── NotFound             gone, or invisible to this installation (404, 410)
+    │   └── NotInstalled     the App is not, or no longer, installed there
+    ├── Forbidden            refused for this installation (401, 403)
+    │   ├── PermissionMissing    the installation has not accepted a permission
+    │   ├── InstallationSuspended    by the owner, or by us
+    │   ├── RepositoryArchived   it can only be read
+    │   └── PolicyForbids    a list of allowed addresses, or GitHub itself, keeps us out
+    ├── Unprocessable        invalid: a duplicate, closed, missing (409, 422)
+    └── GitHubMisconfigured  for the operator: wrong App id, private key or clock
     """
 
     def __init__(self, message: str, *, status: int = 0, words: str = "") -> None:
@@ -181,7 +195,7 @@ class WritesSpent(GitHubUnavailable):
 
 
 class NotFound(GitHubError):
-    """The object does not exist, or this installation cannot see it (404, 410)."""
+    """The object does not exist, or this installation cannot see it."""
 
 
 class NotInstalled(NotFound):
@@ -189,7 +203,7 @@ class NotInstalled(NotFound):
 
 
 class Forbidden(GitHubError):
-    """GitHub forbids it to this installation (401, 403)."""
+    """GitHub forbids it to this installation."""
 
     accepted = ""
     """The permissions of which the call needs one, as in `x-accepted-github-permissions`; empty if
@@ -219,7 +233,7 @@ class PolicyForbids(Forbidden):
 
 
 class Unprocessable(GitHubError):
-    """GitHub rejects the request: a duplicate, a missing branch, a locked issue (409, 422)."""
+    """GitHub rejects the request: a duplicate, a missing branch, a locked issue."""
 
 
 class GitHubMisconfigured(GitHubError):

@@ -366,7 +366,7 @@ class ServerSettings(_Section):
     """Bearer token or password for the list of runs and every run's page."""
     dashboard_user_header: str = Field(default="", pattern=r"^[A-Za-z0-9-]*$")
     """Header in which a proxy with single sign-on names the person, such as `X-Forwarded-Email`:
-    whoever it names sees what the token opens. Needs `CAPUCHIN_DASHBOARD_PROXIES`. Empty: off."""
+    who it names sees what the token opens. Needs `CAPUCHIN_DASHBOARD_PROXIES`. Empty: off."""
     dashboard_proxies: str = ""
     """Addresses or networks of that proxy, such as `10.0.0.7,10.1.0.0/16`. From all others, the
     header counts for nothing."""

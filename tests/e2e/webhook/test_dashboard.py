@@ -107,7 +107,7 @@ SIGNED_IN = ("X-Forwarded-Email", "ann@acme.test")
     [
         ("127.0.0.1", [SIGNED_IN], 200),
         ("10.1.0.0/16, 127.0.0.0/8", [SIGNED_IN], 200),
-        ("127.0.0.1", [("X-Forwarded-Email", " ")], 401),
+        ("127.0.0.1", [("X-Forwarded-Email", "")], 401),
         ("127.0.0.1", [SIGNED_IN, SIGNED_IN], 401),
         ("127.0.0.1", [], 401),
         ("10.0.0.7", [SIGNED_IN], 401),
