@@ -19,8 +19,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+import zstandard
+
 from bot.data.run import Run, RunId, now
 from bot.errors import BotError
+from bot.safe_text import printable
 from bot.settings import SettingsError
 from bot.storage.checkpoints import RedisStore
 from bot.storage.storage import Storage
@@ -72,7 +75,7 @@ class ObjectStore:
         """Read an object; None if there is none.
 
         Raises:
-            ArchiveUnavailable: the store fails, or the object has more than 1 GiB.
+            ArchiveUnavailable: the store fails, or the object has more than 256 MiB.
         """
         import obstore
 
@@ -81,7 +84,7 @@ class ObjectStore:
                 found = await obstore.get_async(self._store, name)
             except FileNotFoundError:
                 return None
-            if found.meta["size"] > 1 << 30:  # far more than a bundle has
+            if found.meta["size"] > 1 << 28:  # twice what `build_bundle` packs
                 raise ArchiveUnavailable(f"{self.url}/{name} is too large to read.")
             return bytes(await found.bytes_async())
 
@@ -115,8 +118,8 @@ class ObjectStore:
 
 
 def _cause(error: Exception) -> str:
-    """The first line, which names no key."""
-    return str(error).strip().partition("\n")[0][:300]
+    """The first line, which names no key, but quotes what the store answered."""
+    return printable(str(error).strip().partition("\n")[0][:300])
 
 
 NAME: Final = "run.tar.zst"
@@ -237,5 +240,8 @@ async def load_bundle(storage: Storage, archive: ObjectStore | None, run: Run) -
         TimeoutError: Redis does not answer; also redis-py's own errors.
     """
     if archive and await storage.archived_runs.is_archived(run.id):
-        return await archive.get(object_name(run.id))
+        data = await archive.get(object_name(run.id))
+        if data is not None and not data.startswith(zstandard.FRAME_HEADER):
+            raise ArchiveUnavailable(f"{archive.url} answers with something else than the bundle.")
+        return data
     return await build_bundle(storage, run)

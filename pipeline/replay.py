@@ -128,13 +128,16 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         model=_UnavailableModel() if question.model and same else None,
         reward=_UnavailableReward() if question.reward and same else None,
     )
-    judged = await judge.judge(
-        question.issue,
-        question.candidates,
-        tests=question.tests,
-        reproduced=question.reproduced,
-    )
-    judged = await reconsider(judge, judged, store)
+    try:
+        judged = await judge.judge(
+            question.issue,
+            question.candidates,
+            tests=question.tests,
+            reproduced=question.reproduced,
+        )
+        judged = await reconsider(judge, judged, store)
+    except KeyError as missing:  # `Codebase.read`, of which `open_replay` gives an empty one
+        raise NotInBundle(f"the file {missing}") from None
     return Replay(judged, question, recorded, await load_end(store))
 
 

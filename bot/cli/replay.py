@@ -15,6 +15,7 @@ from bot.safe_text import printable
 from pipeline.bundle import BadBundle, read_bundle
 from pipeline.data.types import NoFix, Selection
 from pipeline.replay import NotInBundle, Replay, replay
+from pipeline.run_errors import OtherFormat
 from pipeline.selection.verdict import name_edits
 from sandbox.frozen import Frozen
 
@@ -57,7 +58,7 @@ async def run_command(args: argparse.Namespace) -> int:
     try:
         bundle = await asyncio.to_thread(read_bundle, args.bundle)
         found = await replay(bundle.documents, args.selection)
-    except BadBundle as problem:
+    except (BadBundle, OtherFormat) as problem:
         print_progress(str(problem))
         return USAGE
     except NotInBundle as missing:

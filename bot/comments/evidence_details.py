@@ -13,6 +13,7 @@ from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import FurtherScript, SuiteReport
 from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
+from pipeline.generation.scripts import NOT_FIXED
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
 from pipeline.regression.printed import drop_progress
 from pipeline.selection.explain import describe_ends
@@ -169,7 +170,7 @@ def render_further(
     for number, script in enumerate(further[:5], 1):
         which = f" {number} of {len(further)}" if len(further) > 1 else ""
         verdict = "reaches no verdict"
-        if script.base.exit_code in (0, 2):
+        if script.base.exit_code in (0, NOT_FIXED):
             verdict = "passes" if script.base.passed else "fails"
         shown = [f"On the original code it {verdict}.", block(script.text, characters, "python")]
         shown += _render_outputs(script, names, characters)

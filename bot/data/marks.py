@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pipeline.data.suite_reports import TestOutcome
+from pipeline.generation.scripts import NOT_FIXED
 from sandbox.program import Ending, Execution
 
 EDIT_TABLE: Final = "Edits × scripts"
@@ -39,7 +40,7 @@ def mark_script(run: Execution) -> Mark:
         return PASSES
     if run.ending is Ending.TIMEOUT:
         return TIMEOUT
-    return FAILS if run.exit_code == 2 else NO_VERDICT
+    return FAILS if run.exit_code == NOT_FIXED else NO_VERDICT
 
 
 def mark_test(outcome: TestOutcome | None) -> Mark:

@@ -93,7 +93,7 @@ class EditingState(State):
             return None
         ran = list(zip(self.scripts, self.base, strict=False))
         usable = [script for script, run in ran if run.exit_code in (0, NOT_FIXED)]
-        reporting = [script for script, run in ran if run.exit_code == 2]
+        reporting = [script for script, run in ran if run.exit_code == NOT_FIXED]
         texts = reporting or usable
         test = TestScript(text=texts[-1]) if texts else None
         return Candidate(

@@ -20,7 +20,7 @@ from bot.cli import local_run, main
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from pipeline.bundle import read_bundle
-from pipeline.replay import replay
+from pipeline.replay import NotInBundle, replay
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, SharedRun, unpack_bundle
@@ -174,8 +174,12 @@ async def test_the_bundle_holds_every_document_and_its_digest(usual: SharedRun) 
     assert manifest["files"] == {n: hashlib.sha256(d).hexdigest() for n, d in files.items()}
     assert manifest["format"] == 2
     assert {"patch.diff", "issue.json", "store/testing/0.json", "store/ledger.json"} <= set(files)
-    found = await replay(read_bundle(run.out / "run.tar.zst").documents, None)
+    documents = read_bundle(run.out / "run.tar.zst").documents
+    found = await replay(documents, None)
     assert (found.equal, found.judged.chosen and found.judged.chosen.sample) == (True, 1)
+    damaged = {n: b"{}" if n.startswith("reports/") else d for n, d in documents.items()}
+    with pytest.raises(NotInBundle):
+        await replay(damaged, None)
 
 
 async def test_started_again_it_asks_no_model_and_ends_alike(

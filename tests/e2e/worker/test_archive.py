@@ -110,6 +110,24 @@ async def test_an_ended_run_is_downloaded_from_the_archive_as_it_was(
     after = await download(bot, run)
     assert read_files(after.content) == read_files(before.content)
     assert after.headers["content-disposition"] == before.headers["content-disposition"]
+    name = f"runs/{run.id}.tar.zst"
+    await ObjectStore(ARCHIVE).put(name, b"<html>Please sign in</html>")
+    foreign = await download(bot, run)
+    assert (foreign.status_code, "Please sign in" in foreign.text) == (503, False)
+
+
+async def test_what_a_store_says_of_an_error_controls_no_terminal(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del s3
+
+    def refuse(*_: object) -> None:
+        raise ValueError("\x1b[2Jall is well\nkey=abc")
+
+    monkeypatch.setattr("obstore.get_async", refuse)
+    with pytest.raises(ArchiveUnavailable) as failed:
+        await ObjectStore(ARCHIVE).get("a")
+    assert ("\x1b" in str(failed.value), "key=abc" in str(failed.value)) == (False, False)
 
 
 async def test_a_store_that_does_not_answer_loses_nothing(

@@ -156,5 +156,10 @@ async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
         f"{newer} is a bundle of format 3, and this Capuchin reads only format 2: "
         "use a newer Capuchin.\n"
     )
+    (tmp_path / "run" / "question").mkdir()
+    (tmp_path / "run" / "question" / "evidence.json").write_text('{"format": 99, "record": {}}')
+    write_bundle(tmp_path / "later", tmp_path / "run", facts={}, extra={})
+    code, said = await replay(tmp_path / "later")
+    assert (code, "was saved in format 99" in said) == (local_run.USAGE, True)
     code, said = await replay(tmp_path / "empty")
     assert (code, "does not contain what was to be judged" in said) == (local_run.FAILED, True)
