@@ -443,7 +443,16 @@ class Settings(
         except ValidationError as error:
             first = error.errors()[0]
             name = variable_name(str(first["loc"][0]))
-            raise SettingsError(f"{name}: {first['msg']}.") from None
+            said = _PLAIN.get(first["type"], first["msg"]).replace("Input should", "it must", 1)
+            raise SettingsError(f"{name}: {said}.") from None
+
+
+_PLAIN: Final = {
+    "int_parsing": "it must be a whole number",
+    "float_parsing": "it must be a number",
+    "bool_parsing": "it must be true or false",
+}
+"""What pydantic finds, in words."""
 
 
 def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:

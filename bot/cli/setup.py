@@ -164,6 +164,9 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
     )
     async with flow.open(args.port):
         sys.stderr.write(f"Open {flow.url} in a browser on this machine.\n")
+        if args.no_browser:
+            port = urlsplit(flow.url).port
+            sys.stderr.write(f"From your own: first run ssh -L {port}:127.0.0.1:{port} SERVER.\n")
         owner = f"the organisation {args.org}" if args.org else "you (--org NAME: an organisation)"
         sys.stderr.write(f"It will belong to {owner}, and can be installed nowhere else.\n")
         if not args.no_browser:

@@ -194,9 +194,7 @@ def render_no_fix(run: Run, result: NoFix, name: str = "", *, fixed_by: int | No
         text += f"\n\nWhat I found out:\n\n{reasons}"
     if result.suspects:
         paths = "\n".join(f"- {code(path)}" for path in result.suspects[:10])
-        text += (
-            f"\n\nMy edits changed these files, so the cause is probably in one of them:\n\n{paths}"
-        )
+        text += f"\n\nI tried changes in these files:\n\n{paths}"
     if result.script:
         script = block(result.script, 12_000, "python")
         text += f"\n\n{details(script_headline(result), script)}"
@@ -292,8 +290,7 @@ def render_no_worker(run: Run) -> str:
     return render_status(
         run,
         f"I will look into this, as @{run.asked_by} asked, but none of my workers is running at "
-        "the moment. The run starts as soon as one is back. My operator can find the reason in "
-        "the log.",
+        "the moment. The run starts as soon as one is back. The operator's log says why.",
     )
 
 

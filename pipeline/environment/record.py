@@ -155,7 +155,7 @@ def state_python(summary: str, found: str) -> str:
     if wanted is None or not found:
         return summary
     has = ".".join(found.split(".")[:2])
-    why = "" if has == wanted[1] else f" ({wanted[1]} is not there)"
+    why = "" if has == wanted[1] else f" ({wanted[1]} is not installed)"
     return f"Python {has}{why}{summary[wanted.end() :]}"
 
 

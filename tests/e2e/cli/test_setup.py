@@ -79,6 +79,7 @@ async def setting_up(
         said = (await asyncio.wait_for(process.stderr.readline(), 120)).decode()
         address = re.fullmatch(r"Open (\S+) in a browser on this machine.\n", said)
         assert address, said
+        assert b"ssh -L " in await asyncio.wait_for(process.stderr.readline(), 120)
         async with httpx.AsyncClient(timeout=120, trust_env=False) as browser:
             yield Setting(process, browser, address[1])
     finally:

@@ -69,3 +69,15 @@ def test_nothing_is_kept_in_the_folder_that_a_command_is_started_in(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert Settings().data_dir == tmp_path / "capuchin"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("CAPUCHIN_WORKER_RUNS", "two", "it must be a whole number"),
+        ("CAPUCHIN_WORKER_RUNS", "0", "it must be greater than or equal to 1"),
+    ],
+)
+def test_a_value_of_another_kind_is_told_in_plain_words(name: str, value: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^{name}: {said}\.$"):
+        Settings.from_env({name: value})

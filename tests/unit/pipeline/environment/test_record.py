@@ -43,10 +43,10 @@ def test_the_model_that_asked_for_a_python_is_named_where_it_cannot_be_had() -> 
 
 def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
     asked = "Python 3.7 (3.11 if it is not there), the newest packages."
-    assert state_python(asked, "3.11.2") == "Python 3.11 (3.7 is not there), the newest packages."
+    assert state_python(asked, "3.11.2") == "Python 3.11 (3.7 is not installed), the newest packages."
     assert state_python(asked, "3.7.17") == "Python 3.7, the newest packages."
     assert state_python("Python 3.7, the newest packages.", "3.9.1") == (
-        "Python 3.9 (3.7 is not there), the newest packages."
+        "Python 3.9 (3.7 is not installed), the newest packages."
     )
     for other in ("A command by a model", "Python 3.7, the newest packages."):
         assert state_python(other, "") == other
@@ -69,8 +69,8 @@ def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
 def test_the_day_that_was_used_is_named_and_not_the_planned_one(
     summary: str, as_of: str, said: str
 ) -> None:
-    asked = f"Python 3.11 (3.10 is not there), {summary} requirements."
-    assert state_day(asked, as_of) == f"Python 3.11 (3.10 is not there), {said} requirements."
+    asked = f"Python 3.11 (3.10 is not installed), {summary} requirements."
+    assert state_day(asked, as_of) == f"Python 3.11 (3.10 is not installed), {said} requirements."
 
 
 def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> None:
@@ -96,5 +96,5 @@ def test_submodules_are_named_where_nothing_could_be_installed() -> None:
 def test_a_failed_attempt_is_named_by_what_its_output_shows() -> None:
     log = "python: 3.11.2\n$ uv pip install --exclude-newer 2023-07-21 six\nerror: no\n"
     told = state_found("Python 3.6, packages as of 2017-09-19, tox's requirements.", log)
-    assert told.startswith("Python 3.11 (3.6 is not there), packages as of 2023-07-21, ")
+    assert told.startswith("Python 3.11 (3.6 is not installed), packages as of 2023-07-21, ")
     assert state_found("Python 3.6, the newest packages.", "") == "Python 3.6, the newest packages."
