@@ -70,7 +70,9 @@ async def load_issue(
         signed = find_signed(await repo.issues.get_body_html(admission.issue))
     async with AttachmentReader(github_url) as reader:
         issue, unread = await add_attachments(issue, attached, reader, signed, sees=sees)
-    texts = (facts.body or "", *(one.body or "" for one in kept[-MAX_COMMENTS:]))
+    own = repo.identity.login.lower()
+    others = [one.body or "" for one in kept if one.author.lower() != own][-MAX_COMMENTS:]
+    texts = (facts.body or "", *others)
     hidden, folded = await asyncio.to_thread(find_unseen, bound_texts(texts))
     skipped = replace(
         skipped, edited=edited, pictures=unread.pictures, files=unread.files,
