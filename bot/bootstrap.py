@@ -59,11 +59,14 @@ class Bot:
     """No webhooks are expected: workers poll GitHub instead."""
 
     @property
+    def solve(self) -> SolveIssue:
+        return SolveIssue(self.settings, self.github, self.mirrors, self.runner)
+
+    @property
     def handlers(self) -> Mapping[Mode, RunHandler]:
         """What works on a run of each mode."""
-        parts = (self.settings, self.github, self.mirrors, self.runner)
-        solve, follow_up = SolveIssue(*parts), FollowUpRun(*parts)
-        return {mode: follow_up if mode.is_follow_up else solve for mode in Mode}
+        follow_up = FollowUpRun(self.settings, self.github, self.mirrors, self.runner)
+        return {mode: follow_up if mode.is_follow_up else self.solve for mode in Mode}
 
     @property
     def sweep_actions(self) -> SweepActions:
