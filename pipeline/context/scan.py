@@ -40,7 +40,6 @@ async def scan(
     *,
     scout: Model,
     store: Store,
-    threshold: float = 0,
     on_progress: OnScanProgress | None = None,
     counter: TokenCounter = ESTIMATOR,
 ) -> list[RelevanceVerdict]:
@@ -57,9 +56,9 @@ async def scan(
         ModelError: another model failure.
         BudgetSpent: the ceiling is reached.
     """
-    reader = RelevanceReader(scout, issue, threshold=threshold)
+    reader = RelevanceReader(scout, issue)
     work = _Scan(sources, files, reader, store, on_progress, counter)
-    asked = (str(PROMPT), scout.profile.name, f"{threshold} {reader.room}", issue.model_dump_json())
+    asked = (str(PROMPT), scout.profile.name, f"{reader.room}", issue.model_dump_json())
     return await work.run(digest(*asked))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, cast
 
@@ -75,22 +75,6 @@ def parse_verdict(reply: str) -> ScoutAnswer | None:
     return None
 
 
-def yes_probability(first: Iterable[tuple[str, float]]) -> float | None:
-    """The probability of yes against no, from the candidates for the first token.
-
-    Tokenizers may split a word, so its beginning counts. None if neither is likely: a model that
-    would rather say something else has not answered.
-    """
-    sums = {"yes": 0.0, "no": 0.0}
-    for token, chance in first:
-        word = token.strip(" \n\"'`*▁Ġ").lower()
-        for name in sums:
-            if word and (name.startswith(word) or word.startswith(name)):
-                sums[name] += chance
-    total = sum(sums.values())
-    return sums["yes"] / total if total > 0.1 else None
-
-
 def _parse_document(reply: str) -> ScoutAnswer | None:
     decoder = json.JSONDecoder()
     # If none of these begins the document, none will.
@@ -144,7 +128,6 @@ _REPLY_SHARE, _MOST_REPLY_TOKENS = 8, 4096
 """A reply may take an eighth of the window, thoughts included; the paper's code allows 4,096."""
 _LEAST: Final = 200
 """Tokens; the smallest piece to which a file is cut for the scout."""
-_ALTERNATIVES: Final = 20
 _ISSUE_SHARE: Final = 3
 """The divisor of the window that gives the issue's share."""
 
@@ -155,18 +138,13 @@ class RelevanceVerdict(Frozen):
     summary: str = ""
     lines: tuple[tuple[int, int], ...] = ()
     """First and last lines, from 1, of the relevant pieces of a file that was read in pieces."""
-    probability: float | None = None
-    """The probability of being relevant, if the scout answered in one word."""
 
 
 class RelevanceReader:
     """Asks one scout about one issue. Requests share a prefix: system prompt, then issue."""
 
-    def __init__(self, scout: Model, issue: Issue, *, threshold: float = 0) -> None:
-        """With a `threshold` above 0, the scout first answers in one word, and summarises only
-        files that are relevant with at least that probability."""
+    def __init__(self, scout: Model, issue: Issue) -> None:
         self._scout = scout
-        self._threshold = threshold
         self._system = render("relevance/system")
         window = scout.profile.window
         self._reply_tokens = reply_tokens(scout.profile)
@@ -198,7 +176,7 @@ class RelevanceReader:
         """Whether the scout answers a trivial request."""
         nothing = Piece(path="empty", text="", tokens=0, first=1, last=1, number=1, of=1)
         try:
-            await self._ask_word(nothing)
+            await self._ask(nothing, tokens=1, call="relevance/probe")
         except ModelUnavailable:
             return False
         except (ContextTooLong, ModelRefused):
@@ -206,42 +184,34 @@ class RelevanceReader:
         return True
 
     async def _judge(self, piece: Piece) -> RelevanceVerdict:
-        chance = await self._ask_probability(piece) if self._threshold else None
-        if chance is not None and chance < self._threshold:
-            return RelevanceVerdict(path=piece.path, answer="not relevant", probability=chance)
         for form, temperature in _TRIES:
-            reply = await self._scout.complete(
-                ModelRequest(
-                    self._system,
-                    self._messages(piece, word=False),
-                    call="relevance",
-                    temperature=temperature,
-                    max_tokens=self._reply_tokens,
-                    form=form,
-                )
-            )
+            reply = await self._ask(piece, form, temperature, tokens=self._reply_tokens)
             said = parse_verdict(reply.text)
             if said is not None:
-                return self._verdict(
-                    piece, said.relevant or chance is not None, said.summary, chance
+                pieces = ((piece.first, piece.last),) if said.relevant and piece.of > 1 else ()
+                answer = "relevant" if said.relevant else "not relevant"
+                return RelevanceVerdict(
+                    path=piece.path, answer=answer, summary=said.summary, lines=pieces
                 )
-        if chance is not None:  # the word alone is a verdict too
-            return self._verdict(piece, True, "", chance)
         return unknown_verdict(piece)
 
-    async def _ask_probability(self, piece: Piece) -> float | None:
-        """The probability from the first token's candidates; None if they are unusable."""
-        form = ReplyFormat(alternatives=_ALTERNATIVES)
-        return yes_probability((await self._ask_word(piece, form)).first)
-
-    async def _ask_word(self, piece: Piece, form: ReplyFormat | None = None) -> Reply:
+    async def _ask(
+        self,
+        piece: Piece,
+        form: ReplyFormat | None = None,
+        temperature: float = 0,
+        *,
+        tokens: int,
+        call: str = "relevance",
+    ) -> Reply:
+        asked = Message(role="user", text=render("relevance/file", piece=piece))
         return await self._scout.complete(
             ModelRequest(
                 self._system,
-                self._messages(piece, word=True),
-                call="relevance/word",
-                temperature=0,
-                max_tokens=1,
+                (Message(role="user", text=self._issue), asked),
+                call=call,
+                temperature=temperature,
+                max_tokens=tokens,
                 form=form,
             )
         )
@@ -262,21 +232,6 @@ class RelevanceReader:
             for part in split_file(whole, half)
         ]
         return merge_verdicts([await self.read(part) for part in smaller])
-
-    def _messages(self, piece: Piece, *, word: bool) -> tuple[Message, ...]:
-        asked = render("relevance/file", piece=piece, word=word)
-        return (Message(role="user", text=self._issue), Message(role="user", text=asked))
-
-    def _verdict(
-        self, piece: Piece, relevant: bool, summary: str, chance: float | None
-    ) -> RelevanceVerdict:
-        return RelevanceVerdict(
-            path=piece.path,
-            answer="relevant" if relevant else "not relevant",
-            summary=summary,
-            lines=((piece.first, piece.last),) if relevant and piece.of > 1 else (),
-            probability=chance,
-        )
 
 
 def reply_tokens(profile: ModelProfile) -> int:
@@ -305,13 +260,11 @@ def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:
             break
     else:
         answer, some = "not relevant", list(verdicts[:1])
-    chances = [v.probability for v in verdicts if v.probability is not None]
     return RelevanceVerdict(
         path=verdicts[0].path,
         answer=answer,
         summary=" ".join(dict.fromkeys(v.summary for v in some if v.summary)),
         lines=tuple(lines for v in some for lines in v.lines),
-        probability=max(chances, default=None),
     )
 
 

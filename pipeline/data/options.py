@@ -151,9 +151,6 @@ class Options(SharedOptions):
     repeat_tests: int = Field(default=1, ge=0, le=10)
     """How often each voting test is re-run on the unedited code and on one edit that passes it, to
     detect flaky tests; 0: never, as in the paper."""
-    scout_threshold: float = Field(default=0, ge=0, lt=1)
-    """Above 0, the scout first judges each file in one word, and summarises only files that are
-    relevant with at least this probability. The paper asks for both at once."""
     # The paper merges three; greedy requests are identical, and so are their answers.
     rankings: int | None = Field(default=None, ge=1, le=9)
     """How many rankings of the relevant files are requested and merged; None: one, or three where

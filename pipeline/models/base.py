@@ -107,8 +107,6 @@ class ReplyFormat(Frozen):
 
     json_schema: Mapping[str, Any] | None = None
     """The text is a JSON document of this schema."""
-    alternatives: int = 0
-    """How many candidates for the first token to return with their probabilities; at most 20."""
 
 
 class Reply(Frozen):
@@ -119,8 +117,6 @@ class Reply(Frozen):
     stopped: Literal["end", "length"] = "end"
     thinking: str = ""
     """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
-    first: tuple[tuple[str, float], ...] = ()
-    """The first token's candidates and their probabilities, if `alternatives` asked for them."""
     batched: bool = False
     """Whether it came from a batch, and is billed at the batch price."""
     uncounted: bool = False

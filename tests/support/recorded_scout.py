@@ -58,7 +58,6 @@ async def scanned(
     scout: ThrottledModel,
     *,
     store: Store | None = None,
-    threshold: float = 0,
     counted: OnScanProgress | None = None,
     counter: TokenCounter = ESTIMATOR,
 ) -> dict[str, RelevanceVerdict]:
@@ -72,7 +71,6 @@ async def scanned(
         ISSUE,
         scout=scout,
         store=store or DirStore(folder / f"store-{os.urandom(4).hex()}"),
-        threshold=threshold,
         on_progress=counted,
         counter=counter,
     )

@@ -128,7 +128,6 @@ class Search:
             issue,
             scout=self.scout,
             store=self.store,
-            threshold=self.options.scout_threshold,
             on_progress=self.on_progress,
             counter=self.scout_counter,
         )

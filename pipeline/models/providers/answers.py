@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, isfinite
+from math import isfinite
 from typing import Final, cast
 
 from pipeline.data.types import Usage
@@ -35,8 +35,6 @@ class Answer:
     refused: bool = False
     failure: object = None
     """An error that came in place of a piece."""
-    first: tuple[tuple[str, float], ...] = ()
-    """The first token's candidates and their probabilities."""
 
     def split(self) -> tuple[str, str]:
         """The thinking and the text."""
@@ -69,13 +67,6 @@ def _read_choice(answer: Answer, choice: Mapping[str, object]) -> None:
     answer.refused = answer.refused or bool(said.get("refusal"))
     answer.stop_reason = _text(choice.get("finish_reason")) or answer.stop_reason
     answer.failure = choice.get("error") or answer.failure
-    tokens = _sequence(_mapping(choice.get("logprobs")).get("content"))
-    if tokens and not answer.first:
-        answer.first = tuple(
-            (_text(one.get("token")), exp(min(chance, 0.0)))
-            for one in map(_mapping, _sequence(_mapping(tokens[0]).get("top_logprobs")))
-            if (chance := _number(one.get("logprob"))) is not None
-        )
 
 
 def read_message(answer: Answer, data: object) -> None:

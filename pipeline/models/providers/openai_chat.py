@@ -48,7 +48,7 @@ def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
 
 
 _THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})
-_FORMAT = frozenset({"response_format", "logprobs", "top_logprobs"})
+_FORMAT = frozenset({"response_format"})
 
 
 class OpenAIChatModel(ProviderClient):
@@ -112,8 +112,6 @@ def _format_params(form: ReplyFormat | None) -> dict[str, object]:
     if form and form.json_schema is not None:
         schema = {"name": "reply", "schema": dict(form.json_schema), "strict": True}
         shape["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if form and form.alternatives:
-        shape |= {"logprobs": True, "top_logprobs": form.alternatives}
     return shape
 
 

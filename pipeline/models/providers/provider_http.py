@@ -258,7 +258,6 @@ class ProviderClient(Model):
             usage=usage or Usage(),
             model=replace_surrogates(answer.model) or self._profile.name,
             stopped="length" if kind == "length" else "end",
-            first=tuple((replace_surrogates(token), chance) for token, chance in answer.first),
             uncounted=answer.usage is None,
         )
 

@@ -249,7 +249,7 @@ async def test_vllm_is_told_how_much_may_be_thought() -> None:
     assert [asked.thinking_tokens for asked in at.server.requests] == [4000, 0]
 
 
-@pytest.mark.parametrize("form", [None, ReplyFormat(alternatives=3)])
+@pytest.mark.parametrize("form", [None, ReplyFormat(json_schema={"type": "object"})])
 async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_reported_once(
     form: ReplyFormat | None,
 ) -> None:
@@ -266,9 +266,9 @@ async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_reported
             )
             assert reply.thinking == "Is it right? Yes."
         await model.aclose()
-    asked = [(asked.thinking_tokens, asked.alternatives) for asked in server.requests]
-    last = [(0, 0), (0, 0)]
-    assert asked == ([(2000, 0), *last] if form is None else [(2000, 3), (0, 3), *last])
+    asked = [(asked.thinking_tokens, bool(asked.response_format)) for asked in server.requests]
+    last = [(0, False), (0, False)]
+    assert asked == ([(2000, False), *last] if form is None else [(2000, True), (0, True), *last])
 
 
 async def test_without_a_wish_nobody_is_asked_to_think() -> None:

@@ -174,7 +174,7 @@ DECLINES: dict[str, Service] = {
         ("stream_options",), lambda name: refusal(f"Unrecognized request argument: {name}")
     ),
     "Mistral": unless(("stream_options", "chat_template_kwargs"), mistral_says),
-    "Gemini's compatible door": unless(("thinking_token_budget", "logprobs"), google_says),
+    "Gemini's compatible door": unless(("thinking_token_budget", "response_format"), google_says),
     "LiteLLM": unless(
         ("response_format", "temperature"),
         lambda name: refusal(f"litellm.UnsupportedParamsError: does not support: ['{name}']"),
@@ -201,7 +201,7 @@ DECLINES: dict[str, Service] = {
 
 @pytest.mark.parametrize("case", DECLINES)
 async def test_what_a_service_declines_is_left_out_and_never_sent_again(case: str) -> None:
-    form = ReplyFormat(json_schema={"type": "object"}, alternatives=3)
+    form = ReplyFormat(json_schema={"type": "object"})
 
     def service(body: Body) -> bytes:
         said = DECLINES[case](body)

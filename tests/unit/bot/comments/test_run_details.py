@@ -172,7 +172,7 @@ async def test_a_summary_cannot_break_the_table(tmp_path: Path) -> None:
     assert {row.count("|") for row in rows} == {4}
 
 
-async def test_the_cap_bounds_what_is_shown_and_the_threshold_asks_for_a_word_first(
+async def test_the_cap_bounds_what_is_shown(
     tmp_path: Path,
 ) -> None:
     big = {f"pkg/b{n}.py": "def parse_header(line):\n    return line\n" * 40 for n in range(4)}
@@ -180,7 +180,6 @@ async def test_the_cap_bounds_what_is_shown_and_the_threshold_asks_for_a_word_fi
     model = ScriptedModel(
         {
             "relevance": [YES],
-            "relevance/word": ["yes"],
             **{f"ranking/{n}": [ranking] for n in range(3)},
         }
     )
@@ -188,13 +187,12 @@ async def test_the_cap_bounds_what_is_shown_and_the_threshold_asks_for_a_word_fi
         solver=model,
         scout=model,
         store=DirStore(tmp_path / "store"),
-        options=Options(context_cap=1500, scout_threshold=0.2),
+        options=Options(context_cap=1500),
     )
     context = await finder.find(await make_codebase(tmp_path / "r.git", big), ISSUE)
     assert context is not None
     assert 0 < sum(file.tokens for file in context.files) <= 1500
     assert len(context.files) < 4
-    assert "relevance/word" in {call for call, _ in model.asked}
 
 
 OWN = ("127.0.0.1", "10.0.0.5")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 from pathlib import Path
 
 import httpx
@@ -64,32 +63,6 @@ async def test_nonsense_is_asked_for_again_freely_and_then_kept_as_unknown(tmp_p
     }
     again = [asked for asked in server.requests if '"m1.py"' in asked.last_user_message]
     assert [bool(asked.response_format) for asked in again] == [True, False]
-
-
-async def test_one_word_goes_first_and_only_the_likely_are_summed_up(tmp_path: Path) -> None:
-    answers = [
-        {
-            "call": "relevance/word",
-            "when": ['"m1.py"'],
-            "reply": "y",
-            "logprobs": {" Yes": log(0.6), "no": log(0.2)},
-        },
-        {"call": "relevance/word", "reply": "n", "logprobs": {"No": log(0.9), "y": log(0.05)}},
-        {"call": "relevance", "reply": YES},
-    ]
-    async with scouted(*answers) as (scout, server):
-        verdicts = await scanned(tmp_path, modules(4), scout, threshold=0.3)
-    assert verdicts["m1.py"].probability == pytest.approx(0.75)
-    assert verdicts["m1.py"].summary == "It adds"
-    assert [p for p, v in verdicts.items() if v.answer == "relevant"] == ["m1.py"]
-    assert [asked.call for asked in server.requests].count("relevance") == 1
-    assert {asked.max_tokens for asked in server.requests if asked.alternatives} == {1}
-
-
-async def test_a_server_that_tells_no_probabilities_is_asked_in_full(tmp_path: Path) -> None:
-    async with scouted({"reply": YES}, forms=False) as (scout, _):
-        verdicts = await scanned(tmp_path, modules(2), scout, threshold=0.3)
-    assert {verdict.answer for verdict in verdicts.values()} == {"relevant"}
 
 
 async def test_a_file_larger_than_the_window_is_read_in_pieces_and_joined(tmp_path: Path) -> None:
@@ -225,8 +198,8 @@ async def test_a_later_run_of_the_same_issue_asks_nothing_again(tmp_path: Path) 
 async def test_a_scout_that_dies_half_way_goes_on_where_it_was(tmp_path: Path) -> None:
     store = DirStore(tmp_path / "store")
     dead = {"when": ['"m2'], "status": 503}
-    word = {"call": "relevance/word", "status": 503}
-    async with scouted(word, dead, {"reply": NO}) as (scout, _):
+    probe = {"call": "relevance/probe", "status": 503}
+    async with scouted(probe, dead, {"reply": NO}) as (scout, _):
         with pytest.raises(ModelUnavailable):
             await scanned(tmp_path, modules(30), scout, store=store)
     kept = kept_in(tmp_path / "store")
