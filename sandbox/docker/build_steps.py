@@ -23,13 +23,15 @@ from sandbox.layout import CHECKOUT, ENVIRONMENT, SYSTEM_PYTHON, TREE, UID
 from sandbox.program import Limits
 from sandbox.tree import Archive, Tree
 
-LAYOUT = "8"
+LAYOUT = "9"
 """Raised when images are built in another way, so that old images are not found as new ones."""
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
 
 UNPACK = (
-    # Fresh times: some archives have times before 1980, which a wheel cannot hold.
-    f"tar --touch -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
+    f"tar -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
+    # Not before 1980, which a wheel cannot hold, and long past: for an edit of the same size that
+    # was made in the second of the unpacking, Python took the unedited file's compiled code.
+    f"find {CHECKOUT} -mindepth 1 -exec touch -h -d @1000000000 {{}} +",
     f"rm {INCOMING}/tree.tar; touch {INCOMING}/begun",
 )
 CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"

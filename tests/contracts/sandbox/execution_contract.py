@@ -81,6 +81,16 @@ print([p for p in ("/tmp/left", "left", "/dev/shm/left") if os.path.exists(p)], 
     assert run.output == "[] 2\n"
 
 
+async def test_no_file_of_the_checkout_is_as_young_as_an_edit(execute: Execute) -> None:
+    """Seen under load: for an edit of the same size in the second of the unpacking, Python took the
+    compiled code of the unedited file."""
+    run = await execute("""
+import os, shop.total, time
+print(time.time() - os.stat(shop.total.__file__).st_mtime > 86400)
+""")
+    assert run.output == "True\n"
+
+
 async def test_the_base_stays_bit_identical_whatever_is_done_to_it(execute: Execute) -> None:
     digest = """
 import hashlib, os
