@@ -43,7 +43,9 @@ def test_the_model_that_asked_for_a_python_is_named_where_it_cannot_be_had() -> 
 
 def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
     asked = "Python 3.7 (3.11 if it is not there), the newest packages."
-    assert state_python(asked, "3.11.2") == "Python 3.11 (3.7 is not installed), the newest packages."
+    assert (
+        state_python(asked, "3.11.2") == "Python 3.11 (3.7 is not installed), the newest packages."
+    )
     assert state_python(asked, "3.7.17") == "Python 3.7, the newest packages."
     assert state_python("Python 3.7, the newest packages.", "3.9.1") == (
         "Python 3.9 (3.7 is not installed), the newest packages."
