@@ -35,8 +35,11 @@ _NO_INDEX: Final = re.compile(
     r"|NewConnectionError|Connection refused|Temporary failure in name resolution"
     r"|Could not connect|error sending request for url|Read timed out|ConnectTimeout"
     r"|Could not fetch URL \S{1,300} (?!404 )"
+    r"|npm (?:ERR!|error) code (?:E5\d\d|ETIMEDOUT|ECONNRE\w+|ENOTFOUND|EAI_AGAIN)"
+    r"|spurious network error|proxy\.golang\.org\S{0,200}: 5\d\d|dial tcp|i/o timeout"
+    r"|status(?: code)?:? 5\d\d|Could not reach host|Bad response 5\d\d|curl error \d"
 )
-"""Messages of pip and uv if the index is unavailable, or lacks a file that it lists."""
+"""Messages of package managers if the index is unavailable, or lacks a file that it lists."""
 
 
 class TriedAttempt(Frozen):

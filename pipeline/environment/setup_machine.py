@@ -15,7 +15,7 @@ from pydantic import Field
 from pipeline.codebase.commit import Codebase
 from pipeline.data.code_places import SourceFile
 from pipeline.environment.health import Grade
-from pipeline.environment.record import TriedAttempt
+from pipeline.environment.record import NO_INDEX, TriedAttempt
 from pipeline.languages.language import Language
 from pipeline.languages.registry import is_manifest, languages_of, main_language
 from pipeline.machine import Machine
@@ -105,7 +105,12 @@ class EnvironmentMachine(Machine[EnvironmentState]):
 
     async def execute(self, state: EnvironmentState) -> str | None:
         attempt = await self._build(state.setups[-1], state.pythons[-1])
+        if attempt.met_no_index:  # other commands would not mend that
+            attempt = await self._build(state.setups[-1], state.pythons[-1])
         state.tried.append(attempt)
+        if attempt.met_no_index:
+            state.given_up = NO_INDEX
+            return None
         if attempt.grade > Grade.BROKEN:
             return None
         return render("environment/review", attempt=attempt)

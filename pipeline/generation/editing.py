@@ -242,7 +242,7 @@ class EditingMachine(Machine[EditingState]):
         if not found:
             return ""
         return (
-            "With your edit a file is no longer valid Python, so nothing was run.\n"
+            f"With your edit a file is no longer valid {language.facts.name}, so nothing was run.\n"
             + "\n".join(found[:5])
             + "\nSend the whole edit again. (If you are sure of it, send the same once more.)"
         )

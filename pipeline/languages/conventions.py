@@ -94,9 +94,17 @@ class Conventions(BaseModel):
         return ("python", "-m", "unittest", "discover", "-v", *start, *pattern)
 
 
+_VENDORED = re.compile(
+    r"(?:^|/)(?:third[_-]party|vendor|node_modules|googletest|gtest|Catch2)/|(?:^|/)catch\.hpp$"
+)
+"""Others' code, test frameworks with tests of their own among it."""
+
+
 def is_test(path: str) -> bool:
-    """Whether a path's name or folder marks a test, in any language."""
+    """Whether a path's name or folder marks a test of the repository, in any language."""
     *folders, name = path.split("/")
+    if _VENDORED.search(path):
+        return False
     if any(folder.lower() in _FOLDERS_OF_TESTS for folder in folders):
         return True
     return bool(_NAME_OF_TEST.fullmatch(name)) or name == "conftest.py"

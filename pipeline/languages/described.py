@@ -7,23 +7,29 @@ and how its verdict is read, is data too.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.grammars import find_errors
+from pipeline.codebase.isolated import call_isolated
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
+from pipeline.languages.ci import CiJob, is_in_range, jobs_of
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
-from pipeline.languages.manifests import Manifests
+from pipeline.languages.manifests import CI_FILE, Manifests
 from pipeline.languages.roots import below, cut_root, find_folder
-from pipeline.languages.test_command import Source, TestCommand, repeat_for, run_in
+from pipeline.languages.test_command import Source, TestCommand, needs_shell, repeat_for, run_in
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import replace as replace_frozen
 from sandbox.layout import CHECKOUT
@@ -60,17 +66,74 @@ class Described(Language):
         return any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+        """As the job of CI does that runs the tests, where that does more; then as the way does."""
+        if not (summary := self.summarise(manifests)):
+            return ()
+        fits, version, where = self.choose_version(manifests)
+        if version and self.facts.versions and not fits:
+            named = re.sub(r"[^\w.<>=^~*| -]", "", version)[:40]
+            there = ", ".join(self.facts.versions)
+            summary += f" {where} asks for {self.facts.name} {named}, and there is {there}."
+        today = Attempt("today", summary, plain)
+        job = self._find_job(manifests.texts)
+        lines = job.split(self._runs_tests)[0] if job else []
+        if job is None or set(lines) <= set(plain.steps):
+            return (today,)
+        steps = (*lines, *(step for step in plain.steps if step not in lines))
+        said = Attempt("ci", f"As {job.path} installs it.", replace(plain, steps=steps))
+        return (said, today)
+
+    def summarise(self, manifests: Manifests) -> str:
+        """What is installed, as a sentence; empty where nothing is known."""
         name = self._find_way(manifests).name
-        return (Attempt("today", f"What {name} installs and builds.", plain),) if name else ()
+        return f"What {name} installs and builds." if name else ""
 
     def system_packages(self, manifests: Manifests) -> Sequence[str]:
-        return self._find_way(manifests).packages
+        job = self._find_job(manifests.texts)
+        return (*self._find_way(manifests).packages, *(job.packages if job else ()))
 
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool
     ) -> tuple[Sequence[str], Sequence[str]]:
-        way = self._find_way(manifests)
-        return way.tools, way.steps
+        way, (fits, *_) = self._find_way(manifests), self.choose_version(manifests)
+        is_usual = not fits or fits[0] == self.facts.versions[0]
+        pin = "" if is_usual else f"=={fits[0]}.*"
+        return [line.replace("{version}", pin) for line in way.tools], way.steps
+
+    @cached_property
+    def _runs_tests(self) -> re.Pattern[str]:
+        return re.compile(self.facts.ci_tests)
+
+    def _find_job(self, texts: Mapping[str, str]) -> CiJob | None:
+        return next(jobs_of(texts, self._runs_tests), None)
+
+    def choose_version(self, manifests: Manifests) -> tuple[Sequence[str], str, str]:
+        """The versions of the toolchain that can be had and that fit, what is asked for, and where:
+        empty where nothing is."""
+        have, inside = self.facts.versions, self._below(manifests)
+        for file, pattern, bound in self.facts.stated:
+            if file == "ci":
+                job = self._find_job(inside.texts)
+                values = job.versions.get(pattern, ()) if job else ()
+                known = [one for one in have if any(is_in_range(text, one) for text in values)]
+                if job and known:  # of a matrix the newest: the others are kept working
+                    best = max(known, key=lambda one: [int(part) for part in one.split(".")])
+                    return [best], best, job.path
+            for path in sorted(inside.texts):
+                said = re.fullmatch(file, path) and re.search(pattern, inside.texts[path], re.M)
+                if said and (text := said[1].strip()):
+                    text = f"{bound}{text}"
+                    return [one for one in have if is_in_range(text, one)], text, path
+        return have, "", ""
+
+    def _below(self, manifests: Manifests) -> Manifests:
+        return below(manifests, self.find_root(manifests.names, manifests.root))
+
+    async def variables(self, codebase: Codebase) -> Mapping[str, str]:
+        """Those that CI sets for its tests."""
+        manifests = await self._read_manifests(codebase)
+        job = await asyncio.to_thread(self._find_job, manifests.texts)
+        return job.env if job else {}
 
     def build_lines(self, manifests: Manifests) -> Sequence[str]:
         return self._find_way(manifests).build
@@ -82,8 +145,7 @@ class Described(Language):
     def _find_way(self, manifests: Manifests) -> Way:
         """The first way whose mark lies at the root of the project, and says what it asks for; its
         lines run there. One without a name if none fits."""
-        root = self.find_root(manifests.names, manifests.root)
-        inside = below(manifests, root)
+        root, inside = self.find_root(manifests.names, manifests.root), self._below(manifests)
         top = [path for path in inside.names if "/" not in path]
         for way in self.facts.ways:
             marks = [path for path in top if re.fullmatch(way.mark, path)]
@@ -93,14 +155,17 @@ class Described(Language):
         return Way(name="")
 
     async def edit_build(self, codebase: Codebase) -> EditBuild:
-        way = await self._read_way(codebase)
+        way = self._find_way(await self._read_manifests(codebase))
         return EditBuild(lines=way.build, outputs=way.outputs)
 
-    async def _read_way(self, codebase: Codebase) -> Way:
+    async def _read_manifests(self, codebase: Codebase) -> Manifests:
+        """What says how the tests run: the marks of ways, and the files of CI."""
         root = self.find_root(codebase.files, codebase.root)
         marks = [path for path in codebase.files if self.is_mark(path.removeprefix(f"{root}/"))]
         texts = await codebase.read_texts(marks, largest=_LARGEST_TEST_BYTES)
-        return self._find_way(Manifests(tuple(codebase.files), texts, root=root))
+        told = [path for path in codebase.files if CI_FILE.fullmatch(path)]
+        texts |= await codebase.read_texts(told, largest=64 * 1024, most=512 * 1024)
+        return Manifests(tuple(codebase.files), texts, root=root)
 
     def is_mark(self, path: str) -> bool:
         """Whether a way is recognised by a file at this path from the project's folder."""
@@ -147,8 +212,8 @@ class Described(Language):
     async def find_commands(
         self, codebase: Codebase, configured: Sequence[str] = ()
     ) -> Sequence[TestCommand]:
-        way = await self._read_way(codebase)
-        root = self.find_root(codebase.files, codebase.root)
+        manifests = await self._read_manifests(codebase)
+        way, root = self._find_way(manifests), manifests.root
         argv = tuple(configured) or run_in(root, way.test)
         source: Source = "configuration" if configured else "detection"
         command = TestCommand(
@@ -160,7 +225,20 @@ class Described(Language):
             reader=way.reader,
             variables=dict(way.variables),
         )
-        return (command,) if argv else ()
+        if configured:
+            return (command,)
+        job = await asyncio.to_thread(self._find_job, manifests.texts)
+        said = read_command(job.split(self._runs_tests)[1]) if job else ()
+        own = (command,) if argv else ()
+        if not said or said == argv:
+            return own
+        if said[:2] == way.test[:2] and not self._writes_reports(way.test):
+            return (replace_frozen(command, argv=said), *own)  # the same program, as it is read
+        return (*own, TestCommand(argv=said, source=source))
+
+    @staticmethod
+    def _writes_reports(command: Sequence[str]) -> bool:
+        return any("capuchin-" in word for word in command)
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
         if not self._tests.names or not self.is_runnable(path):
@@ -183,7 +261,7 @@ class Described(Language):
         return (runner,) if runner.argv else ()
 
     def drop_options(self, command: Sequence[str]) -> list[str]:
-        ours = any("capuchin-" in word for word in command)
+        ours = self._writes_reports(command)
         return [word for word in command if not (ours and _FOR_REPORTS.fullmatch(word))]
 
     # Scripts
@@ -248,6 +326,11 @@ class Described(Language):
         control, count = re.subn(tests.begins, failing, text, flags=re.MULTILINE)
         return control + tests.control.replace("{nonce}", nonce) if count else ""
 
+    async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        texts = {path: data.decode("utf-8", "replace") for path, data in files.items()}
+        output = await call_isolated(find_errors, json.dumps(texts).encode(), seconds=20)
+        return json.loads(output) if output else {}
+
     def find_suspicious(self, file: FileDiff) -> Iterator[str]:
         if re.search(self.facts.steers, file.path):
             yield f"changes `{file.path}`, which says how tests run."
@@ -309,6 +392,15 @@ def _move(way: Way, root: str) -> Way:
     go = f"cd {shlex.quote(root)} && "
     steps, build = (tuple(f"{go}{line}" for line in lines) for lines in (way.steps, way.build))
     return replace_frozen(way, steps=steps, build=build)
+
+
+def read_command(lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The words of the first of these commands, each with its folder; empty without one."""
+    for folder, line in lines:
+        with contextlib.suppress(ValueError):
+            words = ("sh", "-c", line) if needs_shell(line) else tuple(shlex.split(line))
+            return run_in(folder, words)
+    return ()
 
 
 def fill(command: Sequence[str], path: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
 """What common code asks of a language.
 
 A language is a folder: `language.toml` (its `Facts`), and a subclass of `Language` that overrides
-what data cannot say. What a language leaves out, common code does without: Node, for example, only
-knows how to install a repository so far.
+what data cannot say. What a language leaves out, common code does without.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ class Way(Frozen):
     packages: tuple[str, ...] = ()
     """Debian packages that bring the toolchain; of `a|b` the first that is known."""
     tools: tuple[str, ...] = ()
-    """Shell lines that bring a toolchain from an index."""
+    """Shell lines that bring a toolchain from an index; `{version}` is what pip takes for the one
+    that is asked for."""
     steps: tuple[str, ...] = ()
     """Shell lines with a network that fetch what the repository needs."""
     build: tuple[str, ...] = ()
@@ -98,6 +98,16 @@ class TestFiles(Frozen):
     """What a test file that is made to fail needs at its end."""
 
 
+class Formatter(Frozen):
+    """What puts one file of source into the repository's form."""
+
+    command: tuple[str, ...]
+    """Without the file, which it changes in place."""
+    marks: tuple[tuple[str, str], ...]
+    """What shows that a repository uses it, one of these: the pattern of a file's name, and of what
+    the file says."""
+
+
 class PromptLanguage(NamedTuple):
     """What templates need of a language."""
 
@@ -124,11 +134,20 @@ class Facts(Frozen):
     """Empty: its tests cannot be run yet."""
     ways: tuple[Way, ...] = ()
     """How it is installed and tested, the first that fits; for a language without code."""
+    formatters: tuple[Formatter, ...] = ()
+    """In the order in which they run."""
     tests: TestFiles = TestFiles()
     forges: str = "(?!)"
     """A pattern of what can end a program, or a run of tests, as if all were right."""
     steers: str = "(?!)"
     """A pattern of the paths of files that say how tests run."""
+    ci_tests: str = "(?!)"
+    """A pattern of the lines by which CI runs tests."""
+    versions: tuple[str, ...] = ()
+    """Versions of the toolchain that can be had, the usual one first; empty: none is chosen."""
+    stated: tuple[tuple[str, str, str], ...] = ()
+    """What asks for a version, the first that does: a pattern of a file, one of what it says, and
+    the bound that this is (`>=`); or `ci`, and the input of the action that sets it up."""
     calibrated: bool = False
     """Whether the confidence was fitted on edits in this language."""
     rules: str = ""

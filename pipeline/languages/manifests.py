@@ -97,6 +97,7 @@ class Manifests:
 
 
 CI_FILE: Final = re.compile(
+    r"\.github/actions/(?:[\w-]+/){1,3}action\.ya?ml|"
     r"\.travis\.yml|\.github/workflows/[^/]+\.ya?ml|azure-pipelines\.yml|\.circleci/config\.yml"
     r"|\.gitlab-ci\.yml|\.readthedocs\.ya?ml|appveyor\.yml|ci/[^/]*\.yml"
 )

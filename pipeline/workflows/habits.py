@@ -107,6 +107,9 @@ _FOLDER = re.compile(
     r"([^/]+\.(md|rst|txt)|(\+[\w-]+|\d+)\.[a-z][a-z_-]*)",
     re.IGNORECASE,
 )
+_RELEASE_TOOL = re.compile(
+    r"\.changeset/config\.json|\.?release-please-\w+\.json|\.?cliff\.toml|\.releaserc(\.\w+)?"
+)
 _WORDS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -198,6 +201,8 @@ async def _read_changelog(
         folder = left.rpartition("/")[0]
         return f"{_IN_FOLDER} {folder}, which has none since the last release.", ()
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
+    if any(map(_RELEASE_TOOL.fullmatch, codebase.files)):
+        single = None  # the tool writes it
     noted = sum(
         any(_FILE.fullmatch(path) or _FOLDER.fullmatch(path) for path in commit.paths)
         for commit in code

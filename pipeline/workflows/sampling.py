@@ -15,6 +15,7 @@ from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import Generator
 from pipeline.data.progress import Written
 from pipeline.data.types import Candidate, Issue, NoFix, Patch, VoteTable
+from pipeline.edits.formatted import format_edit
 from pipeline.generation.diversity import (
     Direction,
     EditTask,
@@ -37,6 +38,7 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Resources, drive_on_budget
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import Phase, State
+from pipeline.store import load_or_run
 from pipeline.workflows.habits import read_habits
 from pipeline.workflows.heard import hear
 from prompts.templates import render
@@ -193,8 +195,20 @@ class Sampler:
             samples += await self._run_wave(issue, wave, approaches, samples)
             if len(samples) == options.samples or await self._is_enough(samples):
                 break
-        candidates = [sample.candidate for sample in samples if sample.candidate]
-        return candidates or _explain_no_candidate(samples)
+        return await self._collect_candidates(samples) or _explain_no_candidate(samples)
+
+    async def _collect_candidates(self, samples: Sequence[Sample]) -> list[Candidate]:
+        """The edits of `samples` in the repository's own form, in their order."""
+
+        async def collect(candidate: Candidate) -> Candidate:
+            key = f"formatted/{candidate.sample}"
+            patch = await load_or_run(self._store, key, Patch, lambda: self._format(candidate))
+            return replace(candidate, patch=patch)
+
+        return await gather_all(collect(one.candidate) for one in samples if one.candidate)
+
+    async def _format(self, candidate: Candidate) -> Patch:
+        return await format_edit(candidate.patch, self._codebase, self._resources.sandbox)
 
     async def _draw_approaches(self, issue: Issue, context: Context) -> dict[int, str]:
         if not self._options.approaches or self._starts[0].located:
@@ -320,7 +334,7 @@ class Sampler:
     async def _is_enough(self, samples: Sequence[Sample]) -> bool:
         if any(sample.out_of_budget for sample in samples):
             return True
-        candidates = [sample.candidate for sample in samples if sample.candidate]
+        candidates = await self._collect_candidates(samples)
         if not candidates:
             return False
         share = self._options.informed

@@ -10,7 +10,6 @@ from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.node.install import CHOOSE, INSTALL_TOOL, is_node, node_steps
 from pipeline.languages.roots import below, cut_root
-from sandbox.environment.recipe import Attempt, Recipe
 
 
 class Node(Described):
@@ -21,15 +20,15 @@ class Node(Described):
         known = tuple(paths)
         return is_node(cut_root(known, self.find_root(known)))
 
-    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
-        return (Attempt("today", "What package.json and its lock file say.", plain),)
+    def summarise(self, manifests: Manifests) -> str:
+        return "What package.json and its lock file say."
 
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool
     ) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
         inside = below(manifests, root)
-        lines = tuple(node_steps(inside.names, inside.texts))
+        lines = tuple(node_steps(inside.names, inside.texts, *self.choose_version(manifests)))
         tools = tuple(line for line in lines if line.startswith((CHOOSE, INSTALL_TOOL)))
         go = f"cd {shlex.quote(root)} && " if root else ""
         return tools, tuple(f"{go}{line}" for line in lines if line not in tools)

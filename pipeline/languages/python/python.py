@@ -11,7 +11,7 @@ from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.language import Asked, Identity, Language
-from pipeline.languages.manifests import Manifests
+from pipeline.languages.manifests import CI_FILE, Manifests
 from pipeline.languages.python import (
     commands,
     controls,
@@ -28,7 +28,6 @@ from pipeline.languages.python import (
     suspicious,
     variables,
 )
-from pipeline.languages.python.ci import WORKFLOW
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.import_check import WALL_FACTOR
 from pipeline.languages.roots import below
@@ -102,7 +101,7 @@ class Python(Language):
         return tools, tuple(steps) if alone else (requirements.PYTEST,)
 
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
-        workflows = sorted(filter(WORKFLOW.fullmatch, codebase.files))[:20]
+        workflows = sorted(filter(CI_FILE.fullmatch, codebase.files))[:20]
         root = roots.find_root(codebase.files, codebase.root)
         start = f"{root}/" if root else ""
         routines = (f"{start}{name}" for name in commands.ROUTINES)

@@ -5,34 +5,22 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from pipeline.languages.manifests import entries, parse_yaml, strings, table
-from pipeline.languages.python.ci import NOT_TESTS, RUNS_TESTS, WORKFLOW, script_lines
+from pipeline.languages.ci import jobs_of, keep_ours
+from pipeline.languages.manifests import table
+from pipeline.languages.python.ci import RUNS_TESTS
 from pipeline.languages.python.tox_nox import find_session, read_tox, tox_settings
 from sandbox.layout import CHECKOUT
 
-_NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
-_NOT_OURS: Final = re.compile(
-    r"PATH|HOME|VIRTUAL_ENV|PYTHONHASHSEED|CI|.*COLOR.*|.*_PROXY|(?:LD|PIP|UV|TOX|NOX|COV|COVERAGE"
-    r"|GITHUB|RUNNER|CODECOV|CAPUCHIN|POETRY)_.*",
-    re.IGNORECASE,
-)
-"""Variables of the tools that start the tests, and of the sandbox."""
-_OF_SERVICE: Final = re.compile(r"://|.*(?:HOST|URL|URI|DSN|PORT|USER|PASSWORD|TOKEN|SECRET|KEY)$")
-"""What CI says of its services, which the sandbox lacks."""
 _ROOT: Final = re.compile(r"\{(?:toxinidir|tox_root)\}")
 _DEFAULT: Final = re.compile(r"\{env:\w+(?::([^{}]*))?\}")
-_LONGEST: Final = 2000
 
 
 def find_variables(texts: Mapping[str, str]) -> dict[str, str]:
     """The variables with a literal value; tox's word before nox's, and that before CI's."""
-    found: dict[str, str] = {}
-    for name, value in (*_of_tox(texts), *_of_nox(texts), *_of_ci(texts)):
-        if _NAME.fullmatch(name) and not _NOT_OURS.fullmatch(name) and len(value) <= _LONGEST:
-            found.setdefault(name, value)
-    return found
+    of_ci = next(filter(None, (job.env.items() for job in jobs_of(texts, RUNS_TESTS))), ())
+    return keep_ours((*_of_tox(texts), *_of_nox(texts), *of_ci))
 
 
 def _of_tox(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -65,27 +53,3 @@ def _of_nox(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                             pass
             case _:
                 pass
-
-
-def _of_ci(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The variables of the first job on GitHub that runs the tests."""
-    for path in sorted(filter(WORKFLOW.fullmatch, texts)):
-        document = parse_yaml(texts[path])
-        for name, job in entries(document.get("jobs")).items():
-            steps: Any = entries(job).get("steps")
-            testing = [
-                step
-                for step in map(entries, cast(list[Any], steps) if isinstance(steps, list) else ())
-                if any(RUNS_TESTS.search(line) for line in script_lines(step.get("run")))
-            ]
-            if testing and not NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}"):
-                for one in (testing[0], entries(job), document):
-                    for key, value in entries(one.get("env")).items():
-                        literal = strings([value])
-                        if literal and "${{" not in literal[0] and not _is_of_service(key, value):
-                            yield key, literal[0]
-                return
-
-
-def _is_of_service(name: str, value: str) -> bool:
-    return bool(_OF_SERVICE.match(name.upper()) or "://" in value)

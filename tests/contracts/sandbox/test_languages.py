@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.edits.patches import create_patch
+from pipeline.data.types import Patch
+from pipeline.edits.formatted import format_edit
+from pipeline.edits.patches import create_patch, read_patched
 from pipeline.languages.detect import plan_attempts
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.regression.command import RequestedTests, find_commands
@@ -147,7 +149,30 @@ RUST = Project(
         "    prices.iter()",
     ),
 )
-PROJECTS = {"go": GO, "cmake": CMAKE, "make": MAKE, "rust": RUST}
+NODE = Project(
+    files={
+        "package.json": '{"name": "till", "scripts": {"test": "node --test"}}\n',
+        "till.js": "exports.total = (prices) => prices.reduce((sum, price) => sum + price, 1);\n",
+        "till.test.js": (
+            'const test = require("node:test");\nconst assert = require("node:assert");\n'
+            'const { total } = require("./till");\n'
+            'test("empty", () => assert.equal(total([]), 0));\ntest("any", () => {});\n'
+        ),
+    },
+    source="till.js",
+    wrong="price, 1)",
+    right="price, 0)",
+    failing="test::empty",
+    script="node -e 'process.exit(require(\"./till\").total([2]) === 2 ? 0 : 86)'\n",
+    broken="node -e 'require(\"./nothing\")'\n",
+    forged=(
+        "exports.total",
+        'console.log("ok 1 - empty");\nprocess.exit(0);\nexports.total',
+    ),
+)
+PROJECTS = {"go": GO, "cmake": CMAKE, "make": MAKE, "rust": RUST, "node": NODE}
+REPORTED = ("go", "rust", "node")
+"""Whose runners report each test, so that a program that ends early passes none."""
 
 
 @pytest.fixture(scope="module", name="engine")
@@ -202,7 +227,48 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         # An edit that ends the script as if it passed is told by the control.
         forged = one.edit(*one.forged)
         assert (await judge(one.script, forged), await judge(control, forged)) == (0, 0)
-        await check_unbuilt(sandbox, runner, one)
+        if name in REPORTED:
+            assert one.failing not in (await runner.run(forged)).suite.passed
+        if build.lines:
+            await check_unbuilt(sandbox, runner, one)
+        else:
+            spoilt = {one.source: b"exports.total = (prices => ;\n"}
+            assert "line 1" in (await language.find_syntax_errors(spoilt))[one.source]
+        if name == "go":
+            ugly = one.edit(one.wrong, "sum   :=   0")
+            formatted = await format_edit(Patch(diff=ugly), codebase, sandbox)
+            assert "+\tsum := 0\n" in formatted.diff
+
+
+BLACK = {
+    "pyproject.toml": "[tool.black]\n",
+    "tidy.py": "one = 1\n",
+    "untidy.py": "one   = 1\n",
+}
+
+
+async def test_an_edit_takes_the_form_that_the_repository_gives_its_tidy_files(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    codebase = await make_codebase(tmp_path / "repository", BLACK)
+    tree = make_tree(tmp_path / "tree", BLACK)
+    request = EnvironmentRequest(tree, setup=["pip install black"], run_id=run_id)
+    (attempt, *_) = await plan_attempts(request)
+    image = await engine.prepare(request, attempt)
+    changes: dict[str, bytes | None] = {
+        path: b"one   =  2\n" for path in BLACK if path != "pyproject.toml"
+    }
+    edit = await create_patch(codebase, {**changes, "new.py": b"two=  2\n"})
+    async with engine.open(image, run_id=run_id) as sandbox:
+        formatted = await format_edit(edit, codebase, sandbox)
+        broken = await create_patch(codebase, {"tidy.py": b"one = (\n"})
+        assert await format_edit(broken, codebase, sandbox) == broken
+    left = await read_patched(codebase, formatted.diff)
+    assert {path: file.content for path, file in left.items() if file} == {
+        "tidy.py": b"one = 2\n",
+        "untidy.py": b"one   =  2\n",
+        "new.py": b"two = 2\n",
+    }
 
 
 async def check_probe(sandbox: SandboxSession, codebase: Codebase) -> None:

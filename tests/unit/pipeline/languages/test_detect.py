@@ -161,6 +161,15 @@ def test_a_repository_of_an_unknown_language_is_set_up_by_its_own_lines(tmp_path
 
 
 PROJECT = "[project]\nname = 'x'\n"
+NODE_CI = """\
+jobs:
+  test:
+    strategy: {{matrix: {{node: [{}]}}}}
+    steps:
+      - uses: actions/setup-node@v4
+        with: {{node-version: "${{{{ matrix.node }}}}"}}
+      - run: npm test
+"""
 NODE = "/opt/capuchin/python -I /opt/capuchin/choose_node.py --accepted"
 
 
@@ -215,12 +224,12 @@ def test_a_python_repository_is_installed_by_the_first_rule_that_fits(
             "npm install --no-package-lock",
         ),
         (
-            {".github/workflows/ci.yml": "node-version: [14, 18, 20, 21]\n"},
+            {".github/workflows/ci.yml": NODE_CI.format("14, 18, 20, 21")},
             [f"{NODE} 20 --asked 20 --where .github/workflows/ci.yml"],
             "npm install --no-package-lock",
         ),
         (
-            {".github/workflows/ci.yml": "node-version: [10, 12]\n"},
+            {".github/workflows/ci.yml": NODE_CI.format("10, 12")},
             [f"{NODE} 22,24,20 --asked '' --where ''"],
             "npm install --no-package-lock",
         ),

