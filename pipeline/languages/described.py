@@ -73,7 +73,7 @@ class Described(Language):
         if version and self.facts.versions and not fits:
             named = re.sub(r"[^\w.<>=^~*| -]", "", version)[:40]
             there = ", ".join(self.facts.versions)
-            summary += f" {where} asks for {self.facts.name} {named}, and there is {there}."
+            summary += f" {where} asks for version {named}, and there is {there}."
         today = Attempt("today", summary, plain)
         job = self._find_job(manifests.texts)
         lines = job.split(self._runs_tests)[0] if job else []

