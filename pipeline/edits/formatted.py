@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
@@ -51,20 +52,18 @@ async def format_edit(patch: Patch, codebase: Codebase, sandbox: Sandbox) -> Pat
 
 async def find_formatters(codebase: Codebase, paths: Iterable[str]) -> _Pairs:
     """The formatters that the repository configures, each with its files among `paths`."""
+    shallow = [path for path in codebase.files if path.count("/") < 3]
+    names = [path.rpartition("/")[2] for path in shallow]
     found: list[tuple[Formatter, Sequence[str]]] = []
-    texts: dict[str, str] = {}
     for language in LANGUAGES:
         own = [path for path in paths if language.is_source(path)]
         for formatter in language.facts.formatters if own else ():
             for file, says in formatter.marks:
-                names = (path.rpartition("/")[2] for path in codebase.files)
-                marks = [
-                    path
-                    for path, name in zip(codebase.files, names, strict=True)
-                    if re.fullmatch(file, name)
-                ][:_MOST_MARKS]
-                texts |= await codebase.read_texts([one for one in marks if one not in texts])
-                if any(re.search(says, texts.get(mark, ""), re.MULTILINE) for mark in marks):
+                fit = (
+                    p for p, name in zip(shallow, names, strict=True) if re.fullmatch(file, name)
+                )
+                texts = await codebase.read_texts(islice(fit, _MOST_MARKS))
+                if any(re.search(says, text, re.MULTILINE) for text in texts.values()):
                     found.append((formatter, own))
                     break
     return found

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import resource
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 REJECTED: Final = 3
 DIFF_FILE: Final = "/tmp/diff"  # noqa: S108 - a file system of the execution's own
 ERROR_FILE: Final = "/tmp/words"  # noqa: S108
-COMPILE_SECONDS: Final = 20
 PYTHON_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 """The signals that Python ignores or handles."""
 GIT_ENVIRONMENT: Final = {
@@ -25,14 +22,8 @@ GIT_ENVIRONMENT: Final = {
 }
 
 
-def make_edit(diffs: Sequence[str], checkout: str, *, compile_only: bool) -> int:
-    """Apply `diffs` in order; 0, or `REJECTED` after printing why one is refused.
-
-    With `compile_only` they are applied already, and their sources are compiled instead.
-    """
-    if compile_only:
-        compile_sources(diffs, checkout)
-        return 0
+def make_edit(diffs: Sequence[str]) -> int:
+    """Apply `diffs` in order; 0, or `REJECTED` after printing why one is refused."""
     for number, diff in enumerate(diffs, start=1):
         if diff.strip() and apply_diff(diff):
             with open(ERROR_FILE, "rb") as words:  # noqa: PTH123 - pathlib takes long to import
@@ -50,24 +41,3 @@ def apply_diff(diff: str) -> int:
         "git", argv, GIT_ENVIRONMENT, file_actions=redirect, setsigdef=PYTHON_SIGNALS
     )
     return os.waitpid(pid, 0)[1]
-
-
-def compile_sources(diffs: Sequence[str], checkout: str) -> None:
-    """Compile the Python sources of an edit without running them, so that no execution has to.
-
-    Best effort: a source that does not compile, or takes too long, is skipped.
-    """
-    # Imported in this process only: process 1 would carry it through every fork.
-    import py_compile
-
-    resource.setrlimit(resource.RLIMIT_CPU, (COMPILE_SECONDS, COMPILE_SECONDS))
-    for name in dict.fromkeys(name for diff in diffs for name in python_sources(diff)):
-        with contextlib.suppress(OSError, ValueError):
-            py_compile.compile(f"{checkout}/{name}", quiet=2)
-
-
-def python_sources(diff: str) -> Iterator[str]:
-    """The Python files that a diff changes or makes."""
-    for line in diff.split("\n"):
-        if line.startswith("+++ b/") and line.endswith(".py"):
-            yield line.removeprefix("+++ b/")

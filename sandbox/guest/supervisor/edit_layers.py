@@ -14,9 +14,6 @@ LAYERS_FOLDER: Final = STATE + "/deltas"
 MAX_LAYERS: Final = 256
 MIN_FREE_SHARE: Final = 0.25
 """The share of free memory for edits below which the oldest are removed."""
-COMPILE_THRESHOLD: Final = 0.15
-"""Processor seconds of an execution above which it has probably compiled what it imports; the
-edit is then compiled for the next ones. Python alone starts in a fraction of that."""
 
 
 class EditLayer:
@@ -24,23 +21,14 @@ class EditLayer:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.is_compiled = False
         self.is_built = False
         self.unbuilt: dict[str, object] = {}
         """The report of a build that failed; empty for one that did not."""
-        self._max_cpu_seconds = 0.0
 
     @property
     def upper(self) -> str:
         """Where its changed files are."""
         return self.folder + "/u"
-
-    @property
-    def is_worth_compiling(self) -> bool:
-        return not self.is_compiled and self._max_cpu_seconds > COMPILE_THRESHOLD
-
-    def record_run(self, cpu_seconds: float) -> None:
-        self._max_cpu_seconds = max(self._max_cpu_seconds, cpu_seconds)
 
 
 class EditLayers:

@@ -95,7 +95,7 @@ def mount_checkout(checkout: str, layers: CheckoutLayers) -> None:
     """
     upper = layers.upper or SCRATCH
     for name in ("u", "w"):
-        with contextlib.suppress(FileExistsError):  # an edit whose sources are compiled
+        with contextlib.suppress(FileExistsError):  # an edit that is built
             os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
     options = f"lowerdir={':'.join(layers.lower)},upperdir={upper}/u,workdir={upper}/w"
     mount("overlay", checkout, "overlay", DATA_FLAGS, options + ",userxattr")

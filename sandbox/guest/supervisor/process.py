@@ -59,8 +59,6 @@ class ProcessJob(NamedTuple):
     files: Mapping[str, str] = {}
     """Absolute path to text, written before it starts."""
     diffs: Sequence[str] = ()
-    compile_only: bool = False
-    """The diffs are applied already: compile their sources."""
     capture: str = ""
     """The folder of the unedited tree, to report what the program changed; empty: not reported."""
     outputs: Sequence[str] = ()
@@ -189,7 +187,7 @@ def report(**fields: object) -> None:
 def run_to_end(job: ProcessJob, limits: GuestLimits) -> NoReturn:
     drop_rights(limits)
     begun = time.monotonic()
-    child = start_edit(job, limits) if job.diffs else start_program(job)
+    child = start_edit(job) if job.diffs else start_program(job)
     os.close(OUTPUT)
     ended = NOT_STARTED << 8
     while child:
@@ -259,7 +257,7 @@ def candidate_paths(name: str, env: Mapping[str, str]) -> list[str]:
     return [f"{folder}/{name}" for folder in env.get("PATH", os.defpath).split(":")]
 
 
-def start_edit(job: ProcessJob, limits: GuestLimits) -> int:
+def start_edit(job: ProcessJob) -> int:
     """Start the process that applies the diffs; its id."""
     child = os.fork()
     if child == 0:
@@ -269,7 +267,7 @@ def start_edit(job: ProcessJob, limits: GuestLimits) -> int:
             os.dup2(OUTPUT, 1)
             os.dup2(OUTPUT, 2)
             os.closerange(3, 1 << 20)
-            code = make_edit(job.diffs, limits.checkout, compile_only=job.compile_only)
+            code = make_edit(job.diffs)
         except (OSError, ValueError) as error:
             os.write(1, f"edit: {error}\n".encode("utf-8", "replace"))
         finally:

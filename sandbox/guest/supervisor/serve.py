@@ -129,7 +129,7 @@ class Supervisor:
         if not self._channel.is_wanted(run):
             self._channel.send(run=run, end=GuestEnding.STOPPED)
             return
-        layer, layers = None, [self._tree]
+        layers = [self._tree]
         if job["edit"]:
             layer = self._edit_layers.find(job["edit"]) or self._make_edit(run, job)
             if layer is None:
@@ -139,11 +139,6 @@ class Supervisor:
             if layer.unbuilt or not self._channel.is_wanted(run):
                 self._channel.send(run=run, **(layer.unbuilt or {"end": GuestEnding.STOPPED}))
                 return
-            if layer.is_worth_compiling:
-                self._compile_edit(run, job, layer)
-                if not self._channel.is_wanted(run):
-                    self._channel.send(run=run, end=GuestEnding.STOPPED)
-                    return
             layers.insert(0, layer.upper)
         limits = ExecutionLimits(
             job["seconds"], job["output_kept"], job["output_total"], may_wait=job["may_wait"]
@@ -161,8 +156,6 @@ class Supervisor:
             job.get("mark", ""), lambda line: self._channel.send(progress=run, line=line)
         )
         result = self._run_job(run, asked, limits, watch)
-        if layer is not None:
-            layer.record_run(result.cpu_seconds)
         self._channel.send(
             run=run,
             end=result.end,
@@ -217,14 +210,6 @@ class Supervisor:
                 "cpu_seconds": result.cpu_seconds,
                 "peak_kb": result.peak_kb,
             }
-
-    def _compile_edit(self, run: str, job: dict[str, Any], layer: EditLayer) -> None:
-        """Compile an edit once; a failure does not matter."""
-        self.finish_previous()  # it may still use the folder that is written to now
-        layer.is_compiled = True
-        layers = CheckoutLayers([self._tree], upper=layer.folder)
-        self._run_job(run, ProcessJob(layers, diffs=job["diffs"], compile_only=True), EDIT_LIMITS)
-        self.finish_previous()
 
     def _run_job(
         self,
