@@ -38,7 +38,6 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Resources, drive_on_budget
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import Phase, State
-from pipeline.store import load_or_run
 from pipeline.workflows.habits import read_habits
 from pipeline.workflows.heard import hear
 from prompts.templates import render
@@ -202,13 +201,14 @@ class Sampler:
 
         async def collect(candidate: Candidate) -> Candidate:
             key = f"formatted/{candidate.sample}"
-            patch = await load_or_run(self._store, key, Patch, lambda: self._format(candidate))
+            if (patch := await self._store.load(key, Patch)) is None:
+                sandbox = self._resources.sandbox
+                patch = await format_edit(candidate.patch, self._codebase, sandbox)
+                if patch != candidate.patch:
+                    await self._store.save(key, patch)
             return replace(candidate, patch=patch)
 
         return await gather_all(collect(one.candidate) for one in samples if one.candidate)
-
-    async def _format(self, candidate: Candidate) -> Patch:
-        return await format_edit(candidate.patch, self._codebase, self._resources.sandbox)
 
     async def _draw_approaches(self, issue: Issue, context: Context) -> dict[int, str]:
         if not self._options.approaches or self._starts[0].located:
