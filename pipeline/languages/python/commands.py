@@ -14,7 +14,7 @@ from pipeline.languages import test_command
 from pipeline.languages.python.conventions import detect_conventions
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.roots import find_root
-from pipeline.languages.python.tox_nox import nox_lines, tox_lines
+from pipeline.languages.python.tox_nox import nox_lines, tox_folder, tox_lines
 from pipeline.languages.test_command import GUEST_PACKAGE, Source, TestCommand, to_label
 from sandbox.frozen import replace
 
@@ -95,9 +95,11 @@ async def find_commands(
     tox = [*tox_lines(texts)]
     nox = [*nox_lines(texts.get("noxfile.py", ""))]
     scripts = await _find_scripts(codebase)
+    inside = f"{start}{tox_folder(texts)}".rstrip("/")
+    folders = {"tox": inside if inside in places else root, "nox": root}
     by_source: tuple[tuple[Source, list[str]], ...] = (("tox", tox), ("nox", nox))
     lines = [
-        _to_command(_run_in(root, argv), source, places)
+        _to_command(_run_in(folders[source], argv), source, places)
         for source, found in by_source
         for argv in filter(None, map(_parse_line, found))
     ]

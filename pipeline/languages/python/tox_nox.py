@@ -278,6 +278,14 @@ def tox_lines(texts: Mapping[str, str]) -> Iterator[str]:
         yield shlex.join(strings(line))
 
 
+def tox_folder(texts: Mapping[str, str]) -> str:
+    """The folder of the repository in which tox runs the tests; empty for the root, or another."""
+    stated = [*tox_settings(texts, "changedir"), *tox_settings(texts, "change_dir")]
+    native = table(read_tox(texts), "env_run_base").get("change_dir")
+    folder = ROOT.sub("", next(iter((*stated, *strings([native]))), "")).strip("/ ")
+    return "" if folder.startswith(".") or "{" in folder else folder
+
+
 def nox_lines(script: str) -> Iterator[str]:
     """The programs that a noxfile's sessions run with literal words; the file never runs here."""
     for match in _SESSION.finditer(script):

@@ -14,6 +14,7 @@ from pipeline.languages.python.tox_nox import expand_environments, nox_routine, 
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import scm_versions
 from sandbox.environment.recipe import Recipe
+from sandbox.errors import EnvironmentFailed
 from sandbox.tree import Tree
 from tests.support.docker import make_tree
 
@@ -291,6 +292,11 @@ def test_setup_lines_keep_the_tools_and_replace_the_rest(tmp_path: Path) -> None
 def test_a_dockerfile_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Exception, match='no file "ci/D" in this repository'):
         detect_recipe(make_tree(tmp_path, {"a.py": ""}), dockerfile="ci/D")
+
+
+def test_a_folder_of_the_project_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailed, match='no folder "web" in this repository'):
+        detect_recipe(make_tree(tmp_path, {"a.py": "", "web.py": ""}), root="web")
 
 
 def test_toxs_native_tables_and_its_old_ones_say_the_same() -> None:

@@ -43,6 +43,23 @@ async def test_what_tox_would_run_is_run_without_tox(tmp_path: Path, line: str) 
     assert " ".join(first.argv) == TOX_LINES[line]
 
 
+@pytest.mark.parametrize(
+    ("stated", "line"),
+    [
+        ("tests", "cd tests && python -m pytest -q"),
+        ("{toxinidir}/tests", "cd tests && python -m pytest -q"),
+        ("{envtmpdir}", ""),
+        ("elsewhere", ""),
+    ],
+)
+async def test_tests_run_in_the_folder_that_tox_changes_to(
+    tmp_path: Path, stated: str, line: str
+) -> None:
+    tox = TOX.format(line="pytest -q") + f"changedir = {stated}\n"
+    first = (await found(tmp_path, {**TESTS, "tox.ini": tox}))[0]
+    assert first.argv == (("sh", "-c", line) if line else ("python", "-m", "pytest", "-q"))
+
+
 async def test_tox_is_read_from_pyproject_too(tmp_path: Path) -> None:
     new = '[tool.tox.env_run_base]\ncommands = [["pytest", "tests"], [{ replace = "posargs" }]]\n'
     first = (await found(tmp_path, {**TESTS, "pyproject.toml": new}))[0]
