@@ -25,8 +25,8 @@ NOT_SETUP: Final = re.compile(
     r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b"
     r"|^(echo|cd|set|exit|if|then|else|elif|fi|for|while|do|done|case|esac|[{}])(\s|$)"
 )
-"""Lines that say nothing to a build without rights, or without what CI alone has; parts of a shell's
-longer forms."""
+"""Lines that a build without rights cannot run, or that need what CI alone has; and parts of a
+shell's longer forms."""
 APT: Final = re.compile(
     r"^(?:sudo\s+)?(?:[A-Z_]+=\S+\s+)*apt(?:-get)?\s+(?:-\S+\s+)*install\s+(.*)$"
 )
