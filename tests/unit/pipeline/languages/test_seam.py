@@ -15,6 +15,7 @@ EXCEPTED = {
     "pipeline/context/files/filters.py": "Python's files are ranked first, as on the benchmark",
     "pipeline/edits/patches.py": "which files are run before anybody reads the edit, by name",
     "pipeline/environment/facts.py": "which distributions say most, by name",
+    "pipeline/languages/ci.py": "which Debian packages belong to a runner of CI",
     "pipeline/languages/conventions.py": "the form of Python's tests, beside the general one",
     "pipeline/languages/described.py": "its judge in the sandbox is a program of Python",
     "pipeline/languages/readers.py": "one reader for each runner",
