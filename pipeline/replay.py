@@ -9,7 +9,7 @@ from typing import TypeVar, get_args
 
 from pydantic import BaseModel
 
-from pipeline.codebase.commit import Codebase
+from pipeline.codebase.commit import Codebase, File
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
@@ -67,9 +67,17 @@ class UnavailableSandbox:
         raise NotInBundle(f"a command ({program.argv[0]})")
 
 
+class _NoFiles(dict[str, File]):
+    """The files of a bundle, which holds results alone."""
+
+    def __missing__(self, path: str) -> File:
+        raise NotInBundle(f"the file {path}")
+
+
 def open_replay(store: BundleStore, options: Options) -> Workspace:
     """A workspace that has only the results that `store` holds."""
-    return Workspace(UnavailableSandbox(), Codebase(Path(), CommitSha(""), {}), store, options)
+    codebase = Codebase(Path(), CommitSha(""), _NoFiles())
+    return Workspace(UnavailableSandbox(), codebase, store, options)
 
 
 class _UnavailableModel:
@@ -128,16 +136,13 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         model=_UnavailableModel() if question.model and same else None,
         reward=_UnavailableReward() if question.reward and same else None,
     )
-    try:
-        judged = await judge.judge(
-            question.issue,
-            question.candidates,
-            tests=question.tests,
-            reproduced=question.reproduced,
-        )
-        judged = await reconsider(judge, judged, store)
-    except KeyError as missing:  # `Codebase.read`, of which `open_replay` gives an empty one
-        raise NotInBundle(f"the file {missing}") from None
+    judged = await judge.judge(
+        question.issue,
+        question.candidates,
+        tests=question.tests,
+        reproduced=question.reproduced,
+    )
+    judged = await reconsider(judge, judged, store)
     return Replay(judged, question, recorded, await load_end(store))
 
 
