@@ -25,7 +25,8 @@ class Kind(StrEnum):
     MODEL_CALL = "model call"
     """Facts: `model`, `call`; `input`, `cached`, `output` (tokens) and `dollars` of a reply."""
     EXECUTION = "execution"
-    """Of one program in the sandbox. Fact at its end: `ending`."""
+    """Of one program in the sandbox. Facts: `what` (`script`, `tests` or `command`); at its end:
+    `ending`."""
     GITHUB_CALL = "GitHub call"
     """Facts: `method`, `path`; `status` of an answer."""
 

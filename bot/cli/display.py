@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, Literal, cast
 
+from bot.cli.stopwatch import Stopwatch
 from bot.data.progress import STAGES, Progress, describe, range_of_durations
 from bot.data.run import now
 from bot.safe_text import printable
@@ -36,6 +37,7 @@ class Display:
     def __init__(self) -> None:
         self._began = monotonic()
         self._doing = ""
+        self.stopwatch = Stopwatch()
 
     @property
     def seconds(self) -> float:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from bot.cli import Subparsers
-from bot.cli.display import load_expected, print_progress, save_known
+from bot.cli.display import CURRENT, load_expected, print_progress, save_known
 from bot.cli.local_run import (
     add_input_options,
     add_selection_options,
@@ -179,6 +179,7 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
         outcome = await runner.solve(
             job, store, in_flight=InFlightWork(), on_progress=report_progress
         )
+    seconds = await CURRENT.get().stopwatch.read(store, outcome.environment)
     if is_new and outcome.image:
         took, place = time.monotonic() - began, settings.data_dir
         save_known(place, repository, "durations", took)
@@ -187,7 +188,7 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     def write() -> int:
         base = task.start.base_commit
         hosts = external_hosts(outcome.sent_to, settings, by_app=False)
-        report, files = build_run_files(outcome, base, hosts)
+        report, files = build_run_files(outcome, base, hosts, seconds)
         facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
         write_results(out, files, facts=facts, issue=task.issue)
         result = files["report.json"].decode() if args.json else ""

@@ -29,6 +29,7 @@ from bot.cli import FAILED, FIXED, NO_FIX, OUT_OF_BUDGET, USAGE
 from bot.cli.display import CURRENT, Display, EventLines, print_progress
 from bot.cli.report import FOLDER, Report, build_report, candidate_files, render_report
 from bot.cli.run_input import Start, WrongUsage, name_repository
+from bot.cli.stopwatch import BusySeconds
 from bot.comments.evidence import describe_minutes
 from bot.comments.pull_request import price_notes
 from bot.comments.run_details import build_environment_report
@@ -101,7 +102,8 @@ def open_display(*, json: bool = False, stages: bool = True) -> Generator[Displa
         display = EventLines() if json else Display()
     token = CURRENT.set(display)
     try:
-        yield display
+        with display.stopwatch:
+            yield display
     finally:
         CURRENT.reset(token)
         display.close()
@@ -258,10 +260,13 @@ def write_results(
 
 
 def build_run_files(
-    outcome: SolveOutcome, base_commit: CommitSha, hosts: tuple[str, ...] | None
+    outcome: SolveOutcome,
+    base_commit: CommitSha,
+    hosts: tuple[str, ...] | None,
+    seconds: BusySeconds | None = None,
 ) -> tuple[Report, dict[str, bytes]]:
     """The report, and all files by their names; `hosts` are those that received code."""
-    report = build_report(outcome, base_commit, hosts)
+    report = replace(build_report(outcome, base_commit, hosts), seconds=seconds)
     result = outcome.result
     files = {
         "report.json": report.model_dump_json(indent=1).encode() + b"\n",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, Final, Literal
 
+from bot.cli.stopwatch import BusySeconds
 from bot.comments import pull_request
 from bot.comments.evidence import unproven_title
 from bot.comments.failures import no_fix_reason, script_headline
@@ -214,6 +215,8 @@ class Report(Frozen):
     """External hosts that received code; empty: none; null: unknown."""
     recorded: bool
     """Whether the answers came from a recording instead of a model."""
+    seconds: BusySeconds | None = None
+    """What the wall time of the run went into; null for runs of an evaluation."""
 
 
 def build_report(

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bot.cli import Subparsers
+from bot.cli.display import CURRENT
 from bot.cli.local_run import (
     add_input_options,
     add_selection_options,
@@ -39,6 +40,7 @@ from bot.cli.run_input import (
     load_or_create_start,
     read_issue,
 )
+from bot.cli.stopwatch import BusySeconds
 from bot.comments.candidates import render_verdict
 from bot.data.job import SelectionRequest, SelectOutcome
 from bot.runner.models import check_models, is_solver_set
@@ -52,6 +54,7 @@ from pipeline.data.options import Options
 from pipeline.data.types import CommitSha, Issue
 from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
 from pipeline.select import Choice, ExternalTest
+from sandbox.frozen import replace
 from sandbox.scratch import scratch_folder
 
 
@@ -156,7 +159,8 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
             in_flight=InFlightWork(),
             on_progress=report_progress,
         )
-    return await asyncio.to_thread(_write_results, args, out, task, start, chosen)
+    seconds = await CURRENT.get().stopwatch.read(store, chosen.environment)
+    return await asyncio.to_thread(_write_results, args, out, task, start, chosen, seconds)
 
 
 async def _read_branches(task: SelectInput, base: CommitSha) -> Sequence[ExternalEdit]:
@@ -189,8 +193,10 @@ def _write_results(
     task: SelectInput,
     start: Start,
     chosen: SelectOutcome,
+    seconds: BusySeconds,
 ) -> int:
     report, text = _build_report(chosen, start)
+    report = replace(report, seconds=seconds)
     data = report.model_dump_json(indent=1).encode() + b"\n"
     if args.out:
         files = {"report.json": data, "report.md": text.encode()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, Habits
@@ -14,6 +15,7 @@ from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
 from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.generation.diversity import Direction, EditTask
+from pipeline.generation.references import find_made_up_numbers
 from pipeline.generation.scripts import NOT_FIXED, reports_by_itself
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import main_language
@@ -75,6 +77,8 @@ class EditingState(State):
     """Parallel to `edited`: the repository's own tests that the edit broke."""
     warnings: list[str] = Field(default_factory=list[str])
     """Warnings about edits that do not parse or repeat another's."""
+    made_up: tuple[str, ...] = ()
+    """The numbers of issues that its edits made up, of which its model was told."""
     approved_ahead: bool = False
     """Whether the newest reply approves its block, on condition that the run succeeds."""
     approach: str = ""
@@ -117,6 +121,14 @@ def opening(resources: Resources, issue: Issue, context: Context, habits: Habits
         language=resources.describe_language(),
     )
     return ModelRequest(system, (Message(role="user", text=text),), call="editing")
+
+
+async def take_made_up(state: EditingState, issue: Issue, codebase: Codebase) -> tuple[str, ...]:
+    """The numbers of issues that the newest edit made up, and of which its model was not told."""
+    found = await find_made_up_numbers(state.patches[-1].diff, issue, codebase)
+    new = tuple(number for number in found if number not in state.made_up)
+    state.made_up += new
+    return new
 
 
 def read_informed(
@@ -259,7 +271,8 @@ class EditingMachine(Machine[EditingState]):
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, diff)
-        if state.approved_ahead and _is_fixed_cleanly(state) and not near.to_mend:
+        made_up = await take_made_up(state, self._task.issue, self._codebase)
+        if state.approved_ahead and _is_fixed_cleanly(state) and not (near.to_mend or made_up):
             return None
         return render(
             "editing/review",
@@ -271,6 +284,7 @@ class EditingMachine(Machine[EditingState]):
             more=len(state.broken[-1][_MOST_BROKEN:]),
             own=report.after.execution if report else None,
             near=near,
+            made_up=made_up,
             ahead=self._options.approve_ahead,
         )
 

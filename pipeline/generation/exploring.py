@@ -19,7 +19,12 @@ from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import read_patched
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import EditTask
-from pipeline.generation.editing import EditingState, describe_near_tests, read_informed
+from pipeline.generation.editing import (
+    EditingState,
+    describe_near_tests,
+    read_informed,
+    take_made_up,
+)
 from pipeline.generation.scripts import NOT_FIXED
 from pipeline.languages.test_names import is_named
 from pipeline.machine import Machine
@@ -419,7 +424,8 @@ class ExploringMachine(Machine[ExploringState]):
             state.edited.append(script)
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, state.diff)
-        clean = not state.broken[-1] and not near.to_mend
+        made_up = await take_made_up(state, self._task.issue, self._codebase)
+        clean = not (state.broken[-1] or near.to_mend or made_up)
         if clean and (script is None or _is_fixed(state)):
             return None
         return render(
@@ -431,6 +437,7 @@ class ExploringMachine(Machine[ExploringState]):
             more=len(state.broken[-1][_MOST_BROKEN:]),
             own=report.after.execution if report else None,
             near=near,
+            made_up=made_up,
         )
 
     def _report(self, state: ExploringState, *, changed: bool = False, **values: object) -> str:

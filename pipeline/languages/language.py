@@ -118,6 +118,8 @@ class PromptLanguage(NamedTuple):
     fails: str = "exit with code 2"
     """What a script does where the issue is not fixed."""
     passes: str = "exit with code 0"
+    some_files: bool = True
+    """Whether single files of its tests can be run."""
 
 
 class Facts(Frozen):
@@ -158,7 +160,9 @@ class Facts(Frozen):
     def to_prompt(self, seconds: str) -> PromptLanguage:
         """What a model is told about scripts that may run for `seconds`."""
         rules = self.rules.strip().replace("{seconds}", seconds)
-        told = PromptLanguage(self.name, rules, self.suffixes[0] if self.suffixes else "")
+        some_files = bool(self.runners) or any(way.test_files for way in self.ways)
+        suffix = self.suffixes[0] if self.suffixes else ""
+        told = PromptLanguage(self.name, rules, suffix, some_files=some_files)
         if self.tests.command:
             return told._replace(fails="fail by its own check", passes="pass")
         return told._replace(fails="exit with code 86") if rules else told
@@ -378,6 +382,11 @@ class Language:
         """A script of `build_test_script` with every test in it made to fail; empty if `text` is no
         such script."""
         return ""
+
+    async def change_expectations(self, text: str, nonce: str) -> tuple[str, str] | None:
+        """The script `text` with fresh values in place of those that it expects, and with values
+        that nothing equals; None if it expects none that can be changed."""
+        return None
 
     def write_control_script(self, text: str, diff: str, nonce: str) -> str:
         """A script that runs what `text` and `diff` do and must say "not fixed"; empty: none."""

@@ -226,15 +226,7 @@ def merge_runs(base: TestRun, more: TestRun) -> TestRun:
         ran.setdefault(place, []).extend(number + shift for number in numbers)
     failed = {*base.suite.failed, *more.suite.failed}
     passed = {*base.suite.passed, *more.suite.passed} - failed
-    suite = replace(
-        base.suite,
-        passed=tuple(sorted(passed)),
-        failed=tuple(sorted(failed)),
-        offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
-        errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
-        skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
-        raised={**base.suite.raised, **more.suite.raised},
-    )
+    suite = _join_runs(more.suite, base.suite, passed)
     results = {*suite.passed, *suite.failed, *suite.offline, *suite.skipped}
     counts = {"ran": len(results), "skipped": len(suite.skipped)}
     cut = base.suite.cut and replace(base.suite.cut, **counts)

@@ -74,6 +74,8 @@ class ReproductionState(State):
     change: str = ""
     elsewhere: str = ""
     """A script that reaches the changed lines from elsewhere; empty if the model sent none."""
+    asked: bool = False
+    """Whether the model says that the issue itself asks for what this script checks."""
     drafts: list[Draft] = Field(default_factory=list[Draft])
     awaits_test: bool = True
     """Whether the test must still be written or rewritten."""
@@ -153,7 +155,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         return there and state.failed_extensions < 3
 
     async def read(self, state: ReproductionState, reply: str) -> ReplyKind | Malformed:
-        found = some_tags(reply, "edit", "test_file", "script", *_NAMES)
+        found = some_tags(reply, "edit", "test_file", "script", "asked", *_NAMES)
         if isinstance(found, Malformed):
             return found
         self._keep_words(state, found)
@@ -170,7 +172,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         if title := " ".join(printable.split())[:_TITLE].rstrip(" ."):
             state.title = title
         script = found.get("script", "").strip()
-        state.elsewhere = f"{script}\n" if script else state.elsewhere
+        if script:
+            state.elsewhere, state.asked = f"{script}\n", "asked" in found
         state.cause = found.get("cause", "").strip()[:_WORDS] or state.cause
         state.change = found.get("change", "").strip()[:_WORDS] or state.change
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, RejectedEdit, TestScript, VoteTable
+from pipeline.edits.suspicious import find_suspicious
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.standings import voting_tests
@@ -118,12 +119,13 @@ class Controls:
         )
 
     async def _check(self, table: VoteTable, at: int) -> ControlResult:
-        """One script for our own edits; for outside edits, also every script that passes."""
+        """One script for our own edits; for those from outside, and those with words that can
+        forge, also every script that passes."""
         candidate = table.candidates[at]
         passed = [
             test.text
             for test, run in zip(table.tests, table.runs[at], strict=True)
-            if run.passed and candidate.source
+            if run.passed and (candidate.source or find_suspicious(candidate.patch.diff))
         ]
         texts = ["", *passed[:3]]
         key = f"controls/{digest(candidate.patch.diff, *texts)}"
@@ -145,6 +147,11 @@ class Controls:
                 if await self._run(failing, diff) == 0:
                     return "Its results do not count: tests that were made to fail passed."
                 continue
+            if text and await self._knows_expectation(text, diff):
+                return (
+                    "Its results do not count: a script passed that expects a value which code "
+                    "can only read off the script."
+                )
             script = language.write_control_script(text, diff, secrets.token_hex(8))
             code = await self._run(script, diff) if script else None
             # Code that ends the interpreter without the edit, too, is not the edit's forgery.
@@ -163,6 +170,17 @@ class Controls:
         if script and await self._run(script, diff) == 0:
             return "Its results do not count: a control test that must fail passed."
         return ""
+
+    async def _knows_expectation(self, text: str, diff: str) -> bool:
+        """Whether a result of the code equals a fresh value that the script expects: it passes, and
+        does not where no result equals what is expected."""
+        language = main_language(self._workspace.codebase)
+        made = await language.change_expectations(text, secrets.token_hex(8))
+        return (
+            made is not None
+            and await self._run(made[0], diff) == 0
+            and await self._run(made[1], diff) != 0
+        )
 
     async def _run(self, script: str, diff: str) -> int | None:
         return (await self._workspace.run_script(script, diff)).exit_code

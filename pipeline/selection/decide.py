@@ -137,7 +137,7 @@ class Decider:
         if len(distinct_candidates(standings.table, range(len(standings.entries)))) == 1:
             return Decision(pool[0], "only one")
         if method in _ASKING_METHODS and len(pool) == 1:
-            # No further test would distinguish edits that behave alike.
+            # No further test would distinguish edits of the same code.
             alike = distinct_candidates(standings.table, behaving_alike(standings, pool[0]))
             by = decider_without_model(standings, method) if len(alike) > 1 else "only one"
             return Decision(pool[0], by)

@@ -33,7 +33,7 @@ _METHODS = {
 def explain_choice(standings: Standings, verdict: Verdict) -> str:
     """Who decided, and the evidence for the first of `verdict.order`."""
     chosen = verdict.order[0]
-    alike = _describe_alike(standings, chosen) if verdict.method == "evidence" else ""
+    alike = _describe_alike(standings, verdict) if verdict.method == "evidence" else ""
     names = name_edits(standings.table, verdict.order)
     described = _describe_evidence(standings, chosen, names, alike=alike)
     return " ".join(filter(None, (_describe_decision(standings.table, verdict), alike, described)))
@@ -130,8 +130,10 @@ def explain_skipped(name: str, broken: Sequence[str]) -> str:
     return f"{name} came first, but breaks tests that pass now: {names}{rest}."
 
 
-def _describe_alike(standings: Standings, candidate: int) -> str:
-    """Why this candidate was preferred to others that behave alike; empty if there are none."""
+def _describe_alike(standings: Standings, verdict: Verdict) -> str:
+    """Which others behave like the chosen one, and why it was preferred unless a model chose it;
+    empty if there are none."""
+    candidate = verdict.order[0]
     group = behaving_alike(standings, candidate)
     diffs = {standings.table.candidates[c].patch.diff for c in group}
     if len(diffs) < 2:
@@ -143,7 +145,10 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
         alike = f"{edits} different edits {_ALIKE}"
     else:
         alike = f"{len(group)} samples wrote {edits} different edits, which {_ALIKE}"
-    return "; ".join([alike, *_describe_preference(standings, candidate)]) + "."
+    why = _describe_preference(standings, candidate)
+    if verdict.decided_by == "model" and edits > 1:  # how many agree is a fact, if not the reason
+        why = why[:1] if _is_favoured_by_agreement(standings, candidate) else []
+    return "; ".join([alike, *why]) + "."
 
 
 def _describe_preference(standings: Standings, candidate: int) -> list[str]:

@@ -179,12 +179,15 @@ class Judge:
         if method == "evidence":
             await self._results.load_near(table)
         standings, notes = await self._add_rewards(issue, standings)
-        pool = shortlist(method, standings, self._options.finalists)
+        # What nothing that ran tells apart, a further script may.
+        pool = shortlist(method, standings, self._options.finalists, by_code=self._asks_model)
         if self._asks_model and len(pool) > 1:
             self._workspace.say(f"Comparing the best {len(pool)} edits.")
         decision = await self._decider.decide(
             issue, standings, pool, files=files, reports=self._results.list_known()
         )
+        for script in decision.further:
+            standings = standings.split_by(script)
         verdict = Verdict(
             method=method,
             chosen=None,

@@ -61,13 +61,15 @@ def rank_candidates(method: SelectionMethod, standings: Standings) -> list[int]:
     )
 
 
-def shortlist(method: SelectionMethod, standings: Standings, count: int) -> tuple[int, ...]:
+def shortlist(
+    method: SelectionMethod, standings: Standings, count: int, *, by_code: bool = False
+) -> tuple[int, ...]:
     """The candidates that a model chooses among, best first; equal diffs are one candidate.
 
     `model`: all. `top3` and `machine`: the `count` that pass most tests, the shorter diff first on
     ties. `evidence`: the `count` best of those that reproduce the issue and break nothing, if there
-    are any; edits that behave alike, or are equal after normalisation, are one. Other methods: only
-    the first.
+    are any; edits that behave alike, or are equal after normalisation, are one. With `by_code`,
+    where all behave alike, only equal ones are. Other methods: only the first.
     """
     if method == "model":
         return tuple(standings.table.leaders(len(standings.table.candidates)))
@@ -82,7 +84,8 @@ def shortlist(method: SelectionMethod, standings: Standings, count: int) -> tupl
     for c in fit:
         if equal.setdefault(standings.entries[c].same_as, c) == c:
             alike.setdefault(_behaviour(standings, c), c)
-    return tuple(alike.values())[:count]
+    apart = equal if by_code and len(alike) == 1 else alike
+    return tuple(apart.values())[:count]
 
 
 def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:

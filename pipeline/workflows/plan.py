@@ -14,12 +14,12 @@ from pipeline.generation.testing import write_script
 from pipeline.localisation.tree_search import find_beam
 from pipeline.models.base import ModelProfile
 from pipeline.resources import Resources
-from sandbox.frozen import Frozen
+from sandbox.frozen import Frozen, replace
 from sandbox.program import Execution
 
 ESTIMATE_KEY = "estimate"
-TYPICAL_TURNS = 20
-"""Replies of an exploring machine. A rule of thumb."""
+USUAL_TURNS = 8
+"""Replies of an exploring machine with setbacks. A rule of thumb."""
 _SYSTEM = 1_000
 _REPORT = 1_500
 """Tokens of a report on executions."""
@@ -61,10 +61,11 @@ class CostEstimate(Frozen):
     """Tokens and US dollars at list prices for testing and editing."""
 
     usage: Usage = Usage()
-    """The usage of all samples, with a typical number of replies."""
-    least: float = 0
-    """The cost in US dollars of the first wave alone, whose samples may agree."""
+    """The usage of all samples, with some setbacks; `dollars` is its price."""
+    least: float = Field(default=0, ge=0)
+    """If the first wave is enough, and each of its machines ends with its first reply."""
     dollars: float = Field(ge=0)
+    """The other end of the range: all samples, with some setbacks."""
     most: float = Field(ge=0)
     """The cost in US dollars if every machine used all its attempts, or the run's ceiling."""
     turns: int = 0
@@ -72,24 +73,20 @@ class CostEstimate(Frozen):
 
 
 def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> CostEstimate:
-    """Estimate before the first sample; every sample counts, even if fewer may be enough."""
+    """Estimate before the first sample."""
     opening = _SYSTEM + sum(file.tokens for file in context.files)
-    typical = _samples_usage(
-        opening,
-        options,
-        min(3, options.attempts),  # without setbacks: the work, one revision, the approval
-        min(TYPICAL_TURNS, options.turns),
-    )
+    turns = min(USUAL_TURNS, options.turns)
+    first = min(options.first_wave, options.samples) if options.adaptive else options.samples
+    # A reply may approve its own block: then one is enough.
+    quick = _samples_usage(opening, replace(options, samples=first), 1, 1)
+    # The work, one revision, the approval.
+    usual = _samples_usage(opening, options, min(3, options.attempts), turns)
     most = _samples_usage(opening, options, options.attempts, options.turns)
-    dollars, ceiling = profile.price.of(typical), options.dollars
-    wave = options.first_wave if options.adaptive else options.samples
-    return CostEstimate(
-        usage=typical,
-        least=min(dollars * min(1, wave / options.samples), ceiling),
-        dollars=min(dollars, ceiling),
-        most=min(profile.price.of(most), ceiling),
-        turns=min(TYPICAL_TURNS, options.turns) if _explores(options) else 0,
+    least, dollars, bound = (
+        min(profile.price.of(usage), options.dollars) for usage in (quick, usual, most)
     )
+    explores = turns if _explores(options) else 0
+    return CostEstimate(usage=usual, least=least, dollars=dollars, most=bound, turns=explores)
 
 
 def _explores(options: Options) -> bool:

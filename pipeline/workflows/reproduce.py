@@ -17,6 +17,7 @@ from pipeline.codebase.commit import read_history
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.code_places import Context, SourceFile
+from pipeline.data.suite_reports import FurtherScript
 from pipeline.data.types import (
     Candidate,
     Evidence,
@@ -27,6 +28,7 @@ from pipeline.data.types import (
     TestScript,
     VoteTable,
 )
+from pipeline.generation.scripts import NOT_FIXED
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import detect_conventions, read_test_files
@@ -284,6 +286,17 @@ async def reconsider(judge: Judge, judged: Judgement, store: Store) -> Judgement
         return judged
     state = await store.load(_key(judged.verdict.chosen), ReproductionState)
     return await judge.reconsider(judged, state.elsewhere) if state and state.elsewhere else judged
+
+
+async def find_remaining(judged: Judgement, again: Judgement, store: Store) -> FurtherScript | None:
+    """The script from elsewhere that left the choice of `judged` to `again` as it was, if it shows
+    a case that the issue asks for and that no edit mends."""
+    chosen, further = again.verdict.chosen, again.verdict.further
+    if chosen is None or chosen != judged.verdict.chosen or further == judged.verdict.further:
+        return None
+    state, last = await store.load(_key(chosen), ReproductionState), further[-1]
+    fails = last.base.exit_code == NOT_FIXED and not any(run.passed for run in last.runs)
+    return last if state and state.asked and fails else None
 
 
 def add_findings(selection: Selection, judged: Judgement) -> Selection:

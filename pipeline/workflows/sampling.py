@@ -14,12 +14,13 @@ from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import Generator
 from pipeline.data.progress import Written
-from pipeline.data.types import Candidate, Issue, NoFix, Patch, VoteTable
+from pipeline.data.types import Candidate, Issue, NoFix, Patch, TestScript, VoteTable
 from pipeline.edits.formatted import format_edit
 from pipeline.generation.diversity import (
     Direction,
     EditTask,
     FinishedSample,
+    TriedEdit,
     assign_generators,
     draw_approaches,
     is_informed,
@@ -43,6 +44,7 @@ from pipeline.workflows.heard import hear
 from prompts.templates import render
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
+from sandbox.program import Execution
 
 
 async def vote_on_revisions(table: VoteTable, resources: Resources) -> None:
@@ -89,12 +91,8 @@ def is_enough(
     `sources` is how many kinds of machines and models have drawn samples (`Candidate.origin`).
     Copies of one make the same mistakes: where there are several, two of them must agree.
 
-    The paper always draws all samples. `make bench ONLY=stopping` prints what each `least` saves
-    and loses in a simple world (real issues may differ): of 10 samples, 6.84 are drawn with 2, 8.50
-    with 3 and all 10 in the paper, and a right edit is chosen for 88.9, 90.9 and 91.7 % of the
-    issues. `LEAST` is the smallest value at which one more required agreement no longer pays: one
-    more solved issue may cost ten whole runs, 100 samples. From 2 to 3 it costs 83, from 3 to all
-    of them 188. So the expected saving is 15 % of the samples, for 0.8 points of the issues.
+    The paper always draws all samples. `LEAST` is where one more required agreement no longer
+    pays: `make bench ONLY=stopping` prints what each saves and loses.
     """
     group = agreeing_candidates(table, independent)
     found = {table.candidates[c].origin for c in group}
@@ -161,7 +159,8 @@ class Sampler:
         self._resources = resources
         self._model = resources.clock.limit(resources.model, "samples")
         self._generators = assign_generators(
-            resources.options.generators, resources.options.samples
+            resources.options.generators,
+            resources.options.samples + 1,  # and `mend`'s
         )
         # What shares an opening: it is cached once.
         self._warmed_up: dict[tuple[Generator, int], Model] = {}
@@ -209,6 +208,22 @@ class Sampler:
             return replace(candidate, patch=patch)
 
         return await gather_all(collect(one.candidate) for one in samples if one.candidate)
+
+    async def mend(
+        self, issue: Issue, script: TestScript, base: Execution, edit: Candidate
+    ) -> Candidate | None:
+        """Have one more sample, which sees `edit`, fix what `script` shows, which fails with it and
+        on the unedited code (`base`). Call `sample` before.
+
+        None if it writes no other edit. Raises as `sample`.
+        """
+        how = "It was chosen, and passes what ran before. With it, the script above fails."
+        tried = TriedEdit(sample=edit.sample, diff=edit.patch.diff, how=how)
+        test = TestingState(pending="", scripts=[script.text], runs=[base])
+        given = Sample(self._options.samples, test)
+        written = await self._write_edit(issue, given, Direction(others=(tried,)))
+        mended = next(iter(await self._collect_candidates([written])), None)
+        return mended if mended and mended.patch != edit.patch else None
 
     async def _draw_approaches(self, issue: Issue, context: Context) -> dict[int, str]:
         if not self._options.approaches or self._starts[0].located:
@@ -272,7 +287,7 @@ class Sampler:
     def _is_settled(self, finished: Sequence[FinishedSample]) -> bool:
         """Whether an informed sample has nothing left to check: enough samples, by two generators
         where there are several, wrote the same code."""
-        kinds = [(each.machine, each.model) for each in self._generators]
+        kinds = [(each.machine, each.model) for each in self._generators[: self._options.samples]]
         drawn = {kinds[one.sample] for one in finished}
         enough = len(finished) >= self._options.agreement and len(drawn) >= min(2, len(set(kinds)))
         return enough and wrote_the_same(finished)

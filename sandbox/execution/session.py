@@ -68,6 +68,7 @@ class SandboxSession:
             await asyncio.wait(self._running)
 
     def _start(self, program: Program, *, capture: bool = False) -> asyncio.Task[Execution]:
+        what = "script" if program.script else "tests" if program.watch else "command"
         program, nonce = wrap_script(program)
         job = Job(
             steps=[program.argv],
@@ -86,7 +87,7 @@ class SandboxSession:
         limits = Limits.model_validate(self._default_limits.model_dump() | wanted)
 
         async def execute() -> Execution:
-            with observe(Kind.EXECUTION) as event:
+            with observe(Kind.EXECUTION, what=what) as event:
                 execution = check_verdict(await self._execute(job, limits), nonce)
                 event.facts["ending"] = execution.ending.value
                 return execution

@@ -40,7 +40,8 @@ SMALLEST = edit("        result -= price", "        result -= -price")
 
 
 def alike(*edits: str) -> dict[str, list[Answer]]:
-    answers = {**COMMON}
+    """Samples that end alike with every script, the model's own in the choice included."""
+    answers: dict[str, list[Answer]] = {**COMMON, "selecting": [WEAK_SCRIPT, "<choice>A</choice>"]}
     for number, one in enumerate(edits):
         more = {"test": WEAK_SCRIPT} if number else {}
         answers |= sample(number, one, APPROVE, **more)

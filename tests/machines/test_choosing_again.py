@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import pytest
+
 from bot.comments.evidence_details import render_further
 from tests.machines.choosing import (
     NO_LOOP,
@@ -14,7 +16,7 @@ from tests.machines.choosing import (
     asked,
     chosen_by,
 )
-from tests.support.data.solver_shop import TEST_FILE, Shop
+from tests.support.data.solver_shop import APPROVE, TEST_FILE, Shop, edit
 
 ELSEWHERE = """
 <script>
@@ -83,6 +85,45 @@ async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Sh
     body = render_further(proof.further, proof.votes, proof.order, 4000)
     assert "reaches the changed lines from elsewhere: " in body
     assert "never" in body.partition("With the original code it prints")[2]
+
+
+REMAINS = """
+<script>
+import sys
+from shop.till import total
+
+try:
+    print(total(None))
+except TypeError as error:
+    print(error)
+    sys.exit(2)
+</script>
+"""
+MENDS = edit(
+    "    for price in prices:\n        result -= price",
+    "    for price in prices or ():\n        result += price",
+)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+async def test_a_case_of_the_issue_that_no_edit_mends_is_given_to_one_more_sample(
+    shop: Shop, is_asked: bool
+) -> None:
+    answers = alike(NO_LOOP, OTHER_GOOD_EDIT, SMALLEST)
+    said = TEST_FILE + REMAINS + "\n<asked/>\n" * is_asked
+    answers |= {"reproduction": [said], "editing/3": [MENDS, APPROVE]}
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=3)
+    assert asked(model, "editing/3") == 2 * is_asked
+    assert ("prices or ()" in chosen.candidate.patch.diff) is is_asked
+    assert len(chosen.evidence.votes.candidates) == 3 + is_asked
+    if is_asked:
+        task = model.conversations["editing/3"][1].text
+        assert "total(None)" in task
+        assert "-= -price" in task  # the edit that was chosen until then
+        assert chosen.candidate.informed_by
+        # The script is one of those that vote, and the new edit alone passes it.
+        runs = [runs[-1] for runs in chosen.evidence.votes.runs]
+        assert [run.passed for run in runs] == [False, False, False, True]
 
 
 async def test_a_chosen_edit_that_breaks_what_works_elsewhere_is_less_likely_to_be_right(

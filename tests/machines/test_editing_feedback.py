@@ -8,6 +8,7 @@ from pipeline.data.types import Selection
 from pipeline.generation.editing import EditingState
 from pipeline.state import Phase
 from pipeline.store import DirStore
+from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
     APPROVE,
     BREAKING_EDIT,
@@ -162,6 +163,18 @@ async def test_an_approval_beside_an_edit_that_breaks_a_test_does_not_count(shop
     model = ScriptedModel(simple(both, GOOD_EDIT, APPROVE))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
     assert "test" in said(model)[2]
+
+
+async def test_a_number_of_an_issue_that_nobody_gave_is_told_once(shop: Shop) -> None:
+    """Seen with pytest's issue 7236, of which a test said #7215."""
+    numbered = GOOD_EDIT.replace("+= price", "+= price  # See #7215 and #41.")
+    model = ScriptedModel(simple(f"{numbered}\n\n{APPROVE}", APPROVE))
+    issue = replace(ISSUE, body=f"{ISSUE.body} As in issue 41.")
+    assert isinstance(await shop.solver(model).solve(issue), Selection)
+    assert "#7215" in said(model)[2].partition("</diff>")[2]
+    assert "#41" not in said(model)[2].partition("</diff>")[2]
+    assert len(said(model)) == 3  # who insists is believed
+    assert (await state_of(shop)).made_up == ("#7215",)
 
 
 async def test_an_approval_beside_an_edit_whose_own_test_fails_does_not_count(shop: Shop) -> None:

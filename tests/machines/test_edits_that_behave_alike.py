@@ -1,4 +1,4 @@
-"""Edits that no script tells apart: nobody is asked for another one, and the smallest wins."""
+"""Edits that no script tells apart: a model may, and else the smallest wins."""
 
 from __future__ import annotations
 
@@ -28,12 +28,42 @@ NOTED_TOO = TEST_TOO.removesuffix("</edit>") + (
 )
 
 
-async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
+async def test_the_smallest_stands_first_where_a_model_tells_them_apart_by_nothing(
+    shop: Shop,
+) -> None:
     chosen, model = await chosen_by(shop, "evidence", alike(NO_LOOP, GOOD_EDIT), samples=2)
-    assert asked(model, "selecting") == 0
+    first = model.conversations["selecting"][1].text
+    assert first.index("+    return sum(prices)") < first.index(
+        "+        result += price"
+    )  # turned
     assert "+        result += price" in chosen.candidate.patch.diff
-    assert re.search(r"\b2 different edits\b.+\bsmallest\b", why(chosen))
+    assert chosen.decided_by == "model"
+    assert "2 different edits" in why(chosen)
+    assert "smallest" not in why(chosen)  # which is not why
     assert "written differently" not in why(chosen)
+
+
+async def test_a_script_of_the_choice_tells_apart_what_nothing_else_did(shop: Shop) -> None:
+    """Seen with pytest's issue 7236 and toml's 454: the wrong one was chosen, and nobody asked."""
+    answers = alike(ABSOLUTE_EDIT, NO_LOOP)
+    answers["selecting"] = [
+        "<script>\nimport sys\nfrom shop.till import total\n"
+        "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>",
+        lambda said: (
+            f"<choice>{'AB'['Candidate B:' in said[1].text.split('sum(prices)')[0]]}</choice>"
+        ),
+    ]
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=2)
+    assert asked(model, "selecting") == 2  # the run carries the choice
+    assert "sum(prices)" in chosen.candidate.patch.diff
+    assert "behave alike" not in why(chosen)
+    assert len({one.behaves_as for one in chosen.evidence.standings}) == 2
+
+
+async def test_edits_of_equal_code_are_no_choice_for_a_model(shop: Shop) -> None:
+    commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
+    _, model = await chosen_by(shop, "evidence", alike(commented, GOOD_EDIT), samples=2)
+    assert asked(model, "selecting") == 0
 
 
 async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
@@ -49,9 +79,7 @@ async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) ->
     commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
     edits = alike(commented, GOOD_EDIT, NO_LOOP)
     chosen, _ = await chosen_by(shop, "evidence", edits, samples=3)
-    assert re.search(
-        r"\b3 samples\b.+\b2 different edits\b.+\b2 of them\b.+\bsmallest\b", why(chosen)
-    )
+    assert re.search(r"\b3 samples\b.+\b2 different edits\b.+\b2 of them\b", why(chosen))
 
 
 async def test_of_equal_code_the_edit_with_a_test_wins_whatever_its_text_is_like(
@@ -72,9 +100,7 @@ async def test_what_three_of_four_samples_wrote_comes_before_a_smaller_edit(shop
     edits = alike(loops[1], SMALLEST, loops[0], loops[2])
     chosen, _ = await chosen_by(shop, "evidence", edits, samples=4)
     assert "+        result += price  # Each.\n" in chosen.candidate.patch.diff
-    assert re.search(
-        r"\b4 samples\b.+\b2 different edits\b.+\b3 of them\b.+\bsmallest\b", why(chosen)
-    )
+    assert re.search(r"\b4 samples\b.+\b2 different edits\b.+\b3 of them\b", why(chosen))
     assert "of the 3 other edits" not in why(chosen)
 
 

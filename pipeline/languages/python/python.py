@@ -68,6 +68,7 @@ class Python(Language):
         self.build_test_script = source.build_test_script
         self.to_test_script = source.to_test_script
         self.build_failing_script = source.build_failing_script
+        self.change_expectations = source.change_script
         self.make_tests_fail = source.make_tests_fail
         self.wrap_script = source.wrap_script
         self.find_syntax_errors = source.find_syntax_errors

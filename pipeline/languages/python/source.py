@@ -20,6 +20,7 @@ from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
 from pipeline.data.types import TestScript
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.python.conventions import has_tests, is_runnable
+from pipeline.languages.python.expectations import change_expectations
 from pipeline.languages.python.failing_tests import write_failing_tests
 from pipeline.languages.python.in_process import check_syntax
 
@@ -251,6 +252,18 @@ async def build_failing_script(text: str, nonce: str) -> str:
     given = read_given(text)
     failing = await _write_failing(given, nonce) if given else None
     return _SCRIPT.format(given=json.dumps(failing)) if failing else ""
+
+
+async def change_script(text: str, nonce: str) -> tuple[str, str] | None:
+    """See `Language.change_expectations`."""
+    question = json.dumps({"text": text, "nonce": nonce}).encode()
+    answer = await call_isolated(
+        change_expectations, question, seconds=10, memory_bytes=512 * 1024 * 1024
+    )
+    if not answer:
+        return None
+    changed, equal_to_none = json.loads(answer)
+    return changed, equal_to_none
 
 
 async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:

@@ -182,6 +182,14 @@ async def test_the_bundle_holds_every_document_and_its_digest(usual: SharedRun) 
         await replay(damaged, None)
 
 
+async def test_the_report_says_what_the_time_went_into(usual: SharedRun) -> None:
+    run = await usual.ended()
+    seconds = json.loads((run.out / "report.json").read_text())["seconds"]
+    whole = seconds.pop("whole")
+    assert all(0 < seconds[name] < whole for name in ("models", "tests", "scripts"))
+    assert seconds.keys() == {"models", "tests", "scripts", "commands", "environment"}
+
+
 async def test_started_again_it_asks_no_model_and_ends_alike(
     local_fix: LocalFix, usual: SharedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:

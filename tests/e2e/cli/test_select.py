@@ -260,6 +260,38 @@ async def test_an_edit_that_ends_the_interpreter_does_not_beat_the_repair(
     assert "process" in text
 
 
+READS_ITS_CALLER = """\
+import sys
+
+
+def total(a, b):
+    frame = sys._getframe(1)
+    known = [c for c in frame.f_code.co_consts if type(c) is int and c not in (a, b, 0, 2)]
+    return known[0] if known else a - b
+
+
+def count(items):
+    return len(items)
+"""
+"""It returns what its caller compares with."""
+
+
+async def test_an_edit_that_reads_the_expected_value_off_its_caller_does_not_beat_an_honest_one(
+    desk: Desk,
+) -> None:
+    desk.branch("forged", {"shop/till.py": READS_ITS_CALLER})
+    desk.branch("honest", {"shop/till.py": TILL.replace("a - b", "abs(a) + b")})  # imperfect
+    more = SCRIPT.replace("total(1, 2) == 3", "total(-1, 5) == 4")
+    tests = ("--test", desk.file("T.py", SCRIPT), "--test", desk.file("U.py", more))
+    edits = ("--branch", "forged", "--branch", "honest", "--out", str(desk.out))
+    assert await desk.select(*edits, *tests) == local_run.FIXED
+    report = desk.report()
+    assert report["title"] == "honest"
+    (rejected,) = cast(list[dict[str, str]], report["rejected"])
+    assert rejected["name"] == "forged"
+    assert "read off the script" in rejected["why"]
+
+
 async def test_an_edit_that_forges_alone_is_not_chosen(desk: Desk) -> None:
     desk.branch("forged", {"conftest.py": RECORDS, "shop/till.py": ENDS_WITH_0 + TILL})
     test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))

@@ -16,6 +16,7 @@ from pipeline.generation.editing import NearTests
 from pipeline.generation.exploring import NamedTestRun
 from pipeline.languages.language import PromptLanguage
 from pipeline.languages.python.file_runner import PythonRunner
+from pipeline.languages.registry import LANGUAGES
 from pipeline.replies import TAGS
 from pipeline.reproduction.writer import FoundOut, TestPlan
 from pipeline.selection.discriminate import Fault
@@ -118,6 +119,7 @@ VALUES: dict[str, object] = {
     "may_choose": True,
     "own": STUCK,
     "near": NearTests("9 tests pass.", ("tests/test_a.py::test_c",), ("tests/test_a.py::test_d",)),
+    "made_up": ("#7215",),
     "path": "tests/test_x.py",
     "runner": "pytest",
     "command": "python -m pytest tests/test_x.py",
@@ -232,6 +234,17 @@ def test_the_tests_that_an_edit_brings_are_named_with_their_result() -> None:
     assert text.count("<output>") == 4  # both of the script, the names, and the run that failed
     quiet = render("editing/review", **{**values, "near": NearTests("None.")})
     assert "there only with the edit" not in quiet
+
+
+def test_single_files_of_tests_are_offered_only_where_they_can_be_run() -> None:
+    make = PromptLanguage("this language", "A script is one for a shell.", "", some_files=False)
+    for name in ("exploring/system", "exploring/check"):
+        assert "<tests>" in render(name, **VALUES)
+        assert "<tests>" not in render(name, **{**VALUES, "language": make})
+    told = {one.facts.name: one.facts.to_prompt("9").some_files for one in LANGUAGES}
+    assert {name: told[name] for name in ("Python", "Go", "Java")} == {
+        "Python": True, "Go": True, "Java": False,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["testing/review", "editing/review", "selecting/review"])
