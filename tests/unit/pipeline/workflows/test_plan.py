@@ -42,7 +42,7 @@ def test_the_price_that_is_told_in_advance_is_a_range_that_holds_what_such_runs_
     options = Options(samples=3, generators=(Generator(machine="explore"), Generator()))
     files = (SourceFile(path="a.py", text="x", tokens=25_000),)
     estimate = estimate_cost(Context(files=files), SONNET, options)
-    assert 0.2 < estimate.least < 0.5 < estimate.dollars < 1
+    assert 0.2 < estimate.least < 0.5 < estimate.dollars < 1.5
     said = samples_sentence(estimate, options)
     assert price_range(estimate.least, estimate.dollars) in said
 
@@ -56,7 +56,7 @@ def test_an_exploring_machine_takes_more_replies_than_a_fixed_one() -> None:
     fixed, explored = (
         estimate_cost(CONTEXT, SONNET, options) for options in (Options(), explorers)
     )
-    assert explored.usage.output > 2 * fixed.usage.output
+    assert explored.usage.output > 1.5 * fixed.usage.output
     assert fixed.dollars < explored.dollars < explored.most
 
 
