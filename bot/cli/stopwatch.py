@@ -51,7 +51,7 @@ class Stopwatch:
     async def read(self, store: Store, environment: EnvironmentRecord | None) -> BusySeconds:
         """What this start and those before it took. A start that ran nothing changes nothing."""
         before = await store.load("seconds", BusySeconds) or BusySeconds()
-        if not self._seconds:
+        if not self._seconds.keys() & {"model call", "tests", "script", "command"}:
             return before
         built = sum(attempt.seconds for attempt in environment.tried) if environment else 0.0
         found = BusySeconds(
