@@ -15,14 +15,13 @@ from pipeline.concurrency import run_beside
 from pipeline.data.code_places import Context
 from pipeline.data.presets import read_presets
 from pipeline.data.progress import FilesRead
-from pipeline.data.types import Candidate, Issue, NoFix, Selection, TestScript
+from pipeline.data.types import Candidate, Issue, NoFix, Selection
 from pipeline.localisation.tree_search import add_search
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.judge import Judge
-from pipeline.selection.verdict import Judgement
-from pipeline.workflows.abstain import abstain_below, find_nothing_to_fix, find_unsolvable
+from pipeline.workflows.abstain import find_nothing_to_fix, find_unsolvable
 from pipeline.workflows.heard import hear
 from pipeline.workflows.other_edits import try_others
 from pipeline.workflows.outcome import (
@@ -36,12 +35,8 @@ from pipeline.workflows.outcome import (
 )
 from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
-from pipeline.workflows.reproduce import (
-    ReproductionStep,
-    add_findings,
-    find_remaining,
-    reconsider,
-)
+from pipeline.workflows.prove import prove
+from pipeline.workflows.reproduce import add_findings
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
 
 
@@ -132,33 +127,12 @@ class Solver:
             )
         if r.options.all_revisions:
             await vote_on_revisions(judged.table, r)
-        result, again = await self._prove(issue, context, judge, judged)
-        remaining = await find_remaining(judged, again, r.store)
-        if remaining and again.chosen and isinstance(result, Selection):
-            r.say("A script that the issue asks for fails with every edit: mending the chosen one.")
-            script = TestScript(text=remaining.text)
-            if mended := await sampler.mend(issue, script, remaining.base, again.chosen):
-                judged = await judge.judge(issue, [*candidates, mended], files=context.files)
-                result, again = await self._prove(issue, context, judge, judged)
+        result, judged = await prove(
+            issue, context, candidates, judged, judge=judge, sampler=sampler, resources=r
+        )
         if isinstance(result, NoFix):
             return result
-        return await try_others(add_findings(result, again), again, r)
-
-    async def _prove(
-        self, issue: Issue, context: Context, judge: Judge, judged: Judgement
-    ) -> tuple[Selection | NoFix, Judgement]:
-        """Write the test of the chosen edit; what comes of it may choose another."""
-        r, least = self._resources, self._resources.options.confidence
-        if judged.verdict.chosen is None or judged.verdict.confidence < least:
-            return abstain_below(judged, least, context), judged
-        await r.begin("reproduction", "Looking for a test that shows the fix.")
-        result = await ReproductionStep(r).run(issue, context, judged)
-        again = await reconsider(judge, judged, r.store)
-        if again.verdict.chosen is None or again.verdict.confidence < least:
-            return abstain_below(again, least, context), again
-        if again.verdict.chosen != judged.verdict.chosen:
-            result = await ReproductionStep(r).run(issue, context, again)
-        return result, again
+        return await try_others(add_findings(result, judged), judged, r)
 
     async def _report_scan(self, done: int, total: int) -> None:
         await self._resources.clock.save(self._resources.store)
