@@ -15,7 +15,7 @@ if [ $# -ne 3 ] || [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
 	echo "usage: sbatch --array=1-N $0 DATA TREES RUNS" >&2
 	exit 2
 fi
-if [ "$SLURM_ARRAY_TASK_MIN" -ne 1 ]; then
+if [ "${SLURM_ARRAY_TASK_MIN:-}" != 1 ]; then
 	echo "Number the tasks from 1: --array=1-N." >&2
 	exit 2
 fi

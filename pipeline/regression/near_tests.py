@@ -22,6 +22,7 @@ from pipeline.languages.registry import is_source, language_of, read_test_files,
 from pipeline.languages.test_names import is_named
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import compare_runs, join_near, keep_measured
+from pipeline.regression.counts import CountReporter
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.resources import Workspace
@@ -290,6 +291,7 @@ class NearbyTests:
         self._store = workspace.store
         self._options = workspace.options
         self._on_run, self._say = on_run, workspace.say
+        self._counts = CountReporter(workspace.report)
         self._files = NearFiles(workspace.codebase, workspace.options.exclude)
         self._lock = asyncio.Lock()
         self._runners: list[TestRunner] | None = None
@@ -505,6 +507,7 @@ class NearbyTests:
                         sandbox=self._sandbox,
                         store=self._store,
                         seconds=self._options.nearby_seconds,
+                        on_count=self._counts,
                         on_run=self._on_run,
                     )
                     for command in commands

@@ -114,12 +114,14 @@ class TestRunner:
         self, diff: str, wanted: RequestedTests, attempt: int, wall: float
     ) -> tuple[str, TestRun]:
         """The run, and the key under which it is saved."""
-        request = (*self.command.argv, diff, wanted.key(), str(attempt))
-        name = digest(*request, str(self.seconds))
+        request = (*self.command.argv, diff, str(attempt))
+        name = digest(*request, wanted.key(), str(self.seconds))
         # A further attempt observes random behaviour of this environment.
         prefix = "regression/" if diff or attempt else SHARED
         key, cut_key = f"{prefix}{name}", f"regression/cut/{name}"
-        any_limit_key = f"{prefix}{digest(*request)}"
+        # All of them run below the limit, in whichever order.
+        files = replace(wanted, files=wanted.files and tuple(sorted(wanted.files)))
+        any_limit_key = f"{prefix}{digest(*request, files.key())}"
         async with hold_key(self.store, any_limit_key):
             saved = await self.store.load(any_limit_key, TestRun)
             if saved and saved.is_below(self.seconds):

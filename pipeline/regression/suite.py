@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Collection, Sequence
 
 from pipeline import reasons
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_bounded
-from pipeline.data.progress import Count, Doing
+from pipeline.data.progress import Doing
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.registry import is_runnable, scan_codebase
@@ -25,6 +23,7 @@ from pipeline.regression.compare import (
     keep_measured,
     merge_runs,
 )
+from pipeline.regression.counts import CountReporter
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -44,8 +43,6 @@ CONCURRENT_EDITS = 2
 """Edits tested concurrently; the tests of one may themselves run in parallel."""
 LEAST_SECONDS = 10.0
 """With less wall time left, no run of the suite begins."""
-REPORT_SECONDS = 10.0
-"""Between two reports of how far a run is."""
 
 
 class RegressionSuite:
@@ -56,7 +53,7 @@ class RegressionSuite:
         self._workspace = workspace
         self._codebase = workspace.codebase
         self._options = workspace.options
-        self._reported_at = -math.inf
+        self._counts = CountReporter(workspace.report)
         self._near = NearbyTests(workspace, on_run=workspace.report)
         self._lock = asyncio.Lock()
         self._known: tuple[TestRunner, TestRun] | None = None
@@ -110,17 +107,8 @@ class RegressionSuite:
         """Run the test files `paths`, with `diff`; None if no command can, or time is short."""
         if self._time_left() < LEAST_SECONDS:
             return None
-        self._tell(Doing("Running the tests that the edits bring, with each edit."))
+        self._counts.tell(Doing("Running the tests that the edits bring, with each edit."))
         return await self._near.run_files(diff, paths)
-
-    def _report_count(self, diff: str, wanted: RequestedTests, begun: int, total: int) -> None:
-        self._tell(describe_count(wanted, begun, total, edited=bool(diff)))
-
-    def _tell(self, doing: Doing) -> None:
-        now = time.monotonic()
-        if now - self._reported_at >= REPORT_SECONDS:
-            self._reported_at = now
-            self._workspace.report(doing)
 
     def _time_left(self) -> float:
         """Seconds of wall time that the suite may still take."""
@@ -227,7 +215,7 @@ class RegressionSuite:
                     sandbox=self._workspace.sandbox,
                     store=self._workspace.store,
                     seconds=self._options.suite_seconds,
-                    on_count=self._report_count,
+                    on_count=self._counts,
                     on_run=self._workspace.report,
                 )
                 # As much again is for the tests with an edit.
@@ -269,19 +257,6 @@ def _has_all(near: SuiteReport, choice: ChosenTests, diff: str) -> bool:
     the whole suite."""
     ran = {*near.before.passed, *near.flaky}
     return ran.issuperset(choice.tests) and not any(map(is_runnable, list_paths(diff)))
-
-
-def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> Doing:
-    """How far a run of the repository's tests is; `total` is 0 where it is not known."""
-    tests = (
-        "the chosen tests of this repository" if wanted.are_chosen else "this repository's tests"
-    )
-    is_known = total >= begun
-    begun_of = f"{begun:,} of {pluralize(total, 'test')}" if is_known else pluralize(begun, "test")
-    return Doing(
-        f"Running {tests} {'with' if edited else 'without'} an edit: {begun_of} begun.",
-        Count(begun, total, "tests") if is_known else None,
-    )
 
 
 def _expect_seconds(base: TestRun, after: TestRun, names: Collection[str]) -> float:

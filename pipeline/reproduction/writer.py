@@ -15,6 +15,7 @@ from pipeline.data.code_places import SourceFile
 from pipeline.data.types import Issue, Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
+from pipeline.edits.references import drop_made_up_numbers
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import language_of
 from pipeline.machine import Machine
@@ -169,7 +170,8 @@ class ReproductionMachine(Machine[ReproductionState]):
 
     def _keep_words(self, state: ReproductionState, found: dict[str, str]) -> None:
         printable = "".join(c if c.isprintable() else " " for c in found.get("title", ""))
-        if title := " ".join(printable.split())[:_TITLE].rstrip(" ."):
+        sentence = drop_made_up_numbers(printable, self._issue)
+        if title := sentence[:_TITLE].rstrip(" ."):
             state.title = title
         script = found.get("script", "").strip()
         if script:

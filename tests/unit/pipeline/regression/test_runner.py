@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.languages.test_command import TestCommand
+from pipeline.regression.command import RequestedTests
 from pipeline.regression.runner import GRACE_SECONDS, TestRunner
 from pipeline.store import DirStore, Store
 from sandbox.program import Execution, Program
@@ -78,3 +79,14 @@ async def test_a_run_that_a_limit_ended_says_nothing_of_another_limit(tmp_path: 
     sandbox = Clocked(cpu=1, wall=2, hang=True)
     await run_with_limits(DirStore(tmp_path), sandbox, 25, 60, 25, 60)
     assert sandbox.limits == [25, 60]
+
+
+async def test_the_same_files_in_another_order_are_the_same_run(tmp_path: Path) -> None:
+    sandbox = Clocked(cpu=3, wall=4)
+    runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=60)
+    runs = [
+        await runner.run("", RequestedTests(files=files))
+        for files in (("tests/a.py", "tests/b.py"), ("tests/b.py", "tests/a.py"), ("tests/a.py",))
+    ]
+    assert runs[0] == runs[1]
+    assert len(sandbox.limits) == 2

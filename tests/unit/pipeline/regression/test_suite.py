@@ -17,9 +17,10 @@ from pipeline.models.wrappers import RunClock, TimedStage
 from pipeline.reasons import describe_base, describe_cut, describe_failing
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import CONTROL, join_reports
+from pipeline.regression.counts import describe_count
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.runner import TestRunner
-from pipeline.regression.suite import RegressionSuite, describe_count
+from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
 from sandbox.frozen import replace
 from sandbox.program import Execution
