@@ -98,3 +98,14 @@ def test_the_files_to_read_first_are_short_and_named_in_their_order() -> None:
     assert re.findall(r"`([\w/]+\.py)`", order[0]) == list(READING_ORDER)
     texts = [(ROOT / path).read_text(encoding="utf-8") for path in READING_ORDER]
     assert sum(len(text.splitlines()) for text in texts) < MOST_TO_READ
+
+
+_FILES = re.compile(r"\]\(([^)#\s:]+)(?=[)#\s])|(?:src|srcset|href)=\"([^\":#]+)(?=[\"#])")
+
+
+def test_what_documents_link_and_show_is_there() -> None:
+    """The site's strict build looks at neither the README nor pictures."""
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        named = [link or shown for link, shown in _FILES.findall(text)]
+        assert [one for one in named if not (page.parent / one).exists()] == [], page.name
