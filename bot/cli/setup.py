@@ -37,7 +37,7 @@ def check_writable(file: Path) -> None:
             raise EnvFileError(
                 f"{file} already names an App. Remove it there, or give another --env FILE."
             )
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(exist_ok=True)  # no more of what may be a typing mistake
         os.close(_open_private(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text"

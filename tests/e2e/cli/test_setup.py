@@ -247,10 +247,13 @@ def test_a_place_that_cannot_be_written_is_reported_before_anything_is_created(
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "binary").write_bytes(b"\xff")
-    for place in (tmp_path, tmp_path / "link", tmp_path / "binary", tmp_path / "binary" / "x"):
+    mistyped = tmp_path / "deplyo" / "bot" / ".env"
+    places = (tmp_path, tmp_path / "link", tmp_path / "binary", tmp_path / "binary" / "x", mistyped)
+    for place in places:
         with pytest.raises(EnvFileError, match="Cannot write"):
             check_writable(place)
     assert not (tmp_path / "elsewhere").exists()
+    assert not (tmp_path / "deplyo").exists()
 
 
 @pytest.mark.parametrize("value", ["a'b", "a\x00b", "a\rb"])
