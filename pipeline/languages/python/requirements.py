@@ -25,7 +25,8 @@ from pipeline.languages.manifests import (
 )
 from pipeline.languages.python.interpreter import translate_poetry_bound
 from pipeline.languages.python.metadata import is_package, project_of
-from pipeline.languages.python.tox_nox import Routine, nox_routine, tox_routine
+from pipeline.languages.python.noxfile import nox_routine
+from pipeline.languages.python.tox_nox import Routine, tox_routine
 from sandbox.guest.installer.requirements import is_public_index
 
 GENERAL_REQUIREMENTS: Final = re.compile(

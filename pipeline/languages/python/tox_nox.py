@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -216,46 +215,6 @@ def expand_brace(listed: str) -> Iterator[str]:
             yield from map(str, range(low, min(int(bounds[2] or low), low + 63) + 1))
         else:
             yield part
-
-
-def nox_routine(texts: Mapping[str, str]) -> Routine:
-    """Read what the test session of `noxfile.py` installs, as far as it is literal.
-
-    Calls whose arguments are computed are left out.
-    """
-    chosen = find_session(texts)
-    calls = [call for node in ast.walk(chosen) for call in parse_call(node)] if chosen else []
-    return Routine(installs=tuple(arguments for name, arguments in calls if name == "install"))
-
-
-def find_session(texts: Mapping[str, str]) -> ast.FunctionDef | None:
-    """The session of `noxfile.py` that runs the tests."""
-    try:
-        module = ast.parse(texts.get("noxfile.py", ""))
-        sessions = dict(session for node in module.body for session in parse_session(node))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # deeply nested expressions
-        return None
-    return next((sessions[name] for name in TEST_ENVIRONMENTS if name in sessions), None)
-
-
-def parse_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
-    if not isinstance(node, ast.FunctionDef):
-        return
-    for decorator in node.decorator_list:
-        written = ast.unparse(decorator)
-        if written.split("(")[0] in {"nox.session", "session"}:
-            stated = re.search(r"name\s*=\s*'([^']+)'", written)
-            yield (stated[1] if stated else node.name), node
-
-
-def parse_call(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """`session.install("a", "b")` as its name and arguments."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-        return
-    values = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
-    given = tuple(value for value in values if isinstance(value, str))
-    if given and len(given) == len(values):
-        yield node.func.attr, given
 
 
 _SESSION = re.compile(r"session\.run\(\s*((?:[rbuf]?[\"'][^\"'\n]*[\"']\s*(?:,\s*)?)+)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -10,7 +9,8 @@ from typing import Any, Final
 from pipeline.languages.ci import jobs_of, keep_ours
 from pipeline.languages.manifests import table
 from pipeline.languages.python.ci import RUNS_TESTS
-from pipeline.languages.python.tox_nox import find_session, read_tox, tox_settings
+from pipeline.languages.python.noxfile import nox_variables
+from pipeline.languages.python.tox_nox import read_tox, tox_settings
 from sandbox.layout import CHECKOUT
 
 _ROOT: Final = re.compile(r"\{(?:toxinidir|tox_root)\}")
@@ -20,7 +20,7 @@ _DEFAULT: Final = re.compile(r"\{env:\w+(?::([^{}]*))?\}")
 def find_variables(texts: Mapping[str, str]) -> dict[str, str]:
     """The variables with a literal value; tox's word before nox's, and that before CI's."""
     of_ci = next(filter(None, (job.env.items() for job in jobs_of(texts, RUNS_TESTS))), ())
-    return keep_ours((*_of_tox(texts), *_of_nox(texts), *of_ci))
+    return keep_ours((*_of_tox(texts), *nox_variables(texts), *of_ci))
 
 
 def _of_tox(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -33,23 +33,3 @@ def _of_tox(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         text = _DEFAULT.sub(lambda match: match[1] or "", _ROOT.sub(CHECKOUT, value.strip()))
         if "{" not in text:
             yield name.strip(), text
-
-
-def _of_nox(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """`session.env["A"] = "b"`, and the `env` of `session.run`."""
-    for node in ast.walk(found) if (found := find_session(texts)) else ():
-        match node:
-            case ast.Assign(
-                targets=[ast.Subscript(ast.Attribute(attr="env"), ast.Constant(str(name)))],
-                value=ast.Constant(str(value)),
-            ):
-                yield name, value
-            case ast.keyword(arg="env", value=ast.Dict(keys=keys, values=values)):
-                for key, one in zip(keys, values, strict=True):
-                    match key, one:
-                        case ast.Constant(str(name)), ast.Constant(str(value)):
-                            yield name, value
-                        case _:
-                            pass
-            case _:
-                pass

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.languages.detect import make_recipe, read_manifests
-from pipeline.languages.python.tox_nox import expand_environments, nox_routine, tox_routine
+from pipeline.languages.python.noxfile import nox_routine, nox_variables
+from pipeline.languages.python.tox_nox import expand_environments, tox_routine
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import scm_versions
 from sandbox.environment.recipe import Recipe
@@ -316,6 +317,30 @@ def test_braces_are_unfolded_and_cannot_grow_without_end() -> None:
         "x",
     ]
     assert len(list(expand_environments("{a,b,c,d,e,f,g,h}" * 50))) <= 64
+
+
+NEW_NOXFILE = """
+import nox
+
+type Names[T] = list[T]  # Python 3.12's
+
+@nox.session(python=["3.12", "3.13"], name="tests")
+def run_tests[T](session: nox.Session) -> None:
+    session.env["LEVEL"] = "1"
+    session.install("-r", "requirements/" "test.txt")
+    session.install(f"shop=={VERSION}")
+    session.run("pytest", env={"MODE": "ci", "PATH": path()})
+
+@nox.session
+def docs(session):
+    session.install("sphinx")
+"""
+
+
+def test_a_noxfile_is_read_in_the_syntax_of_any_python() -> None:
+    texts = {"noxfile.py": NEW_NOXFILE}
+    assert nox_routine(texts).installs == (("-r", "requirements/test.txt"),)
+    assert dict(nox_variables(texts)) == {"LEVEL": "1", "MODE": "ci"}
 
 
 def test_a_noxfile_that_is_no_python_says_nothing() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from pipeline.languages.detect import MAX_ALL_BYTES, MAX_ALL_CI_BYTES, read_manifests
 from pipeline.languages.manifests import parse_ini, parse_toml
+from pipeline.languages.python.noxfile import nox_routine
 from pipeline.languages.python.requirements import find_test_needs
-from pipeline.languages.python.tox_nox import Routine, nox_routine, tox_lines, tox_routine
+from pipeline.languages.python.tox_nox import Routine, tox_lines, tox_routine
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.errors import EnvironmentFailed
 from tests.support.docker import make_tree
