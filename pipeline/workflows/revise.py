@@ -15,6 +15,7 @@ from pipeline.context.tokens import estimate_tokens
 from pipeline.data.code_places import SourceFile
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Issue, Patch
+from pipeline.edits.formatted import format_edit
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import OwnTests
 from pipeline.machine import Machine
@@ -133,7 +134,8 @@ class ReviseMachine(Machine[ReviseState]):
                 for path in (*self._task.test_files, self._task.test):
                     if path in edited.contents:
                         return Malformed(f"Leave {path} as it is: it is the evidence.")
-                state.patches.append(edited.patch)
+                r = self._resources
+                state.patches.append(await format_edit(edited.patch, r.codebase, r.sandbox))
                 return ReplyKind.REVISED
 
     def _accept_answer(self, state: ReviseState, body: str) -> ReplyKind | Malformed:

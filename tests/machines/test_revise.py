@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,16 @@ from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from pipeline.workflows.revise import Revision, RevisionTask, revise, split_replies
 from prompts.templates import render
-from tests.support.data.solver_shop import GOOD_EDIT, ISSUE, WRONG_EDIT, Shop
+from tests.support.data.solver_shop import (
+    FILES,
+    GOOD_EDIT,
+    ISSUE,
+    WRONG_EDIT,
+    Shop,
+    open_shop,
+)
 from tests.support.fakes import Answer, ScriptedModel
+from tests.support.forked_python import ENVIRONMENT
 
 TEST = "tests/test_total.py"
 TEXT = b"from shop.till import total\n\n\ndef test_it():\n    assert total([1, 2]) == 3\n"
@@ -57,6 +66,19 @@ async def test_an_edit_counts_once_the_test_passes_with_it(shop: Shop, tmp_path:
     assert result.answer == "It adds <b>now</b>."
     told = [message.text for message in model.conversations["revising"]]
     assert any("does not pass" in text for text in told)
+
+
+async def test_an_edit_takes_the_form_that_the_repository_gives_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    tidy = FILES["shop/till.py"].rstrip() + "\n"
+    files = {**FILES, "shop/till.py": tidy, "pyproject.toml": "[tool.ruff.format]\n"}
+    shop = await open_shop(tmp_path, files)
+    ugly = GOOD_EDIT.replace("result += price", "result   +=  price")
+    result, _ = await revised(shop, tmp_path, [ugly, WORDS])
+    assert result.patch is not None
+    assert "+        result += price" in result.patch.diff
 
 
 async def test_the_evidence_itself_may_not_be_edited(shop: Shop, tmp_path: Path) -> None:
