@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from tests.support.data.solver_shop import (
     simple,
 )
 from tests.support.fakes import Answer, CountingStore, DyingStore, Killed, ScriptedModel
+from tests.support.forked_python import ENVIRONMENT
 
 COMMENTED_EDIT = GOOD_EDIT.replace("+= price", "+= price  # Every price counts.")
 FOUR_SAMPLES: dict[str, list[Answer]] = {
@@ -84,6 +86,16 @@ async def test_four_samples_end_in_the_edit_that_the_selection_machine_chose(sho
     assert 0.5 < selection.confidence < 1
     others = selection.evidence.order[1:]
     assert [selection.evidence.votes.candidates[c].sample for c in others] == [0, 2, 3]
+
+
+async def test_edits_are_judged_in_the_form_that_the_repository_gives_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    shop = await open_shop(tmp_path, {**FILES, "pyproject.toml": "[tool.ruff.format]\n"})
+    ugly = GOOD_EDIT.replace("+= price", "+=    price")
+    chosen = await solved(shop, ScriptedModel(simple(ugly)))
+    assert "+        result += price\n" in chosen.candidate.patch.diff
 
 
 async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -> None:
