@@ -394,7 +394,7 @@ async def test_what_a_resumed_run_finds_is_counted_again(shop: Shop) -> None:
 
 async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:
     await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
-    assert any(re.search(r"a script and an edit; .* \$\d\.\d\d", line) for line in shop.said)
+    assert any(re.search(r"a script and an edit, for .*\$\d\.\d\d", line) for line in shop.said)
     kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
     assert kept is not None
     assert kept.most > kept.dollars > 0
