@@ -18,12 +18,22 @@ Reader = Callable[[str, Sequence[bytes]], Outcomes]
 
 
 def read_go(output: str, _: Sequence[bytes]) -> Outcomes:
-    """`go test -json` (`go doc test2json`): a package that did not build is one failed test."""
-    found = Outcomes()
+    """`go test -json` (`go doc test2json`): a package that did not build is one failed test.
+
+    Where a test ends the program with 0, go's `ok` for the package is that test's last output, and
+    go calls it passed.
+    """
+    found, ended = Outcomes(), set[str]()
     for row in _list_objects(output):
         action, package, test = (str(row.get(key) or "") for key in ("Action", "Package", "Test"))
         name = f"{package}::{test}" if test else package
-        if action not in ("pass", "fail", "skip") or not (test or action == "fail"):
+        if test and str(row.get("Output") or "").startswith(f"ok  \t{package}\t"):
+            ended.add(name)
+        if (
+            name in ended
+            or action not in ("pass", "fail", "skip")
+            or not (test or action == "fail")
+        ):
             continue
         # A package fails with its tests; only without any has it a failure of its own.
         if test or not any(known.startswith(f"{package}::") for known in found.failed):
