@@ -42,7 +42,8 @@ def scan_by_grammar(data: bytes) -> bytes:
         tree = parse_code(grammar, text.encode("utf-8", "replace"))
         if tree is not None and not tree.root_node.has_error:
             imports, functions = found.imports[path], found.functions[path] = [], []
-            for node in QueryCursor(query).captures(tree.root_node).get("wanted", ()):
+            wanted = QueryCursor(query).captures(tree.root_node).get("wanted", ())
+            for node in sorted(wanted, key=lambda one: one.start_byte):  # they come in any order
                 _add(node, imports, functions)
     return found.model_dump_json().encode()
 
