@@ -79,10 +79,10 @@ async def _run(sandbox: Sandbox, formatters: _Pairs, diff: str) -> CommandRun:
     """Run them one after the other, as far as they are installed and the files are there."""
     lines = [
         f"for file in {shlex.join(f'./{path}' for path in own)}; do "
-        f"test -f $file && {shlex.join(one.command)} $file; done"
+        f'test -f "$file" && {shlex.join(one.command)} "$file"; done'
         for one, own in formatters
     ]
-    script = "\n".join(line.replace("$file", '"$file"') for line in (*lines, "true"))
+    script = "\n".join((*lines, "true"))
     return await sandbox.run_command(
         shell_command(script, diffs=[diff] if diff else [], seconds=_SECONDS)
     )
