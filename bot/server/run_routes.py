@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 
 from bot.data.run import Run, RunId
 from bot.server.connections import STREAM_SUFFIX
@@ -118,6 +124,7 @@ class RunRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         for path, handler in (
+            ("/", self.show_start),
             ("/runs", self.show_runs),
             ("/api/runs", self.send_runs),
             ("/schema/runs.json", self.send_schema),
@@ -127,6 +134,10 @@ class RunRoutes:
             ("/runs/{run_id}/run.tar.zst", self.download_bundle),
         ):
             app.add_api_route(path, handler, response_model=None)
+
+    async def show_start(self) -> Response:
+        # Relative: the host that the request names is not trusted.
+        return RedirectResponse("runs")
 
     async def show_runs(self, request: Request) -> Response:
         if not may_see_all(self._settings, request):

@@ -66,6 +66,11 @@ def address(settings: Settings, run: Run) -> str:
     return settings.page_url(run.id).removeprefix("https://bot.acme.test")
 
 
+async def test_the_bare_address_leads_to_the_runs(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "runs")
+
+
 async def test_the_link_of_the_comment_opens_that_run_and_no_other(
     client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:
