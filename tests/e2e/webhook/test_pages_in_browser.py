@@ -101,7 +101,7 @@ async def report_work(storage: Storage, run: Run) -> None:
 
 
 async def end(lease: Lease) -> Run:
-    """Finish the run with three edits."""
+    """Finish the run with three edits and more scripts than a phone has room for."""
     run = lease.run
     chosen = selection_of_three()
     files = [
@@ -111,10 +111,11 @@ async def end(lease: Lease) -> Run:
     found = Findings(way="scout", files=412, read=412, read_tokens=300_000, shown=tuple(files))
     proof = chosen.evidence
     wide = replace(FAILS, output=f"{HOSTILE}\n" * 40)
-    runs = (proof.votes.runs[0], proof.votes.runs[1], (wide, wide))
+    runs = tuple(row * 6 for row in (proof.votes.runs[0], proof.votes.runs[1], (wide, wide)))
+    votes = replace(proof.votes, tests=proof.votes.tests * 6, base=proof.votes.base * 6, runs=runs)
     evidence = replace(
         proof,
-        votes=replace(proof.votes, runs=runs),
+        votes=votes,
         reproduced=("fails", "passes", "fails"),
         context=Context(files=(), findings=found, dropped=("a.py",)),
     )
