@@ -62,7 +62,11 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
     return NearTests(text, passed[:MOST_NAMED], failed[:MOST_NAMED], otherwise)
 
 
-_MOST_BROKEN = 20
+def tell_broken(report: SuiteReport | None) -> dict[str, object]:
+    """What the template `shared/broken` needs."""
+    broken = report.broken if report else ()
+    own = report.after.execution if report else None
+    return {"broken": broken[:20], "more": len(broken[20:]), "own": own}
 
 
 class EditingState(State):
@@ -280,9 +284,7 @@ class EditingMachine(Machine[EditingState]):
             before=state.base[-1],
             after=state.edited[-1],
             diff=diff,
-            broken=state.broken[-1][:_MOST_BROKEN],
-            more=len(state.broken[-1][_MOST_BROKEN:]),
-            own=report.after.execution if report else None,
+            **tell_broken(report),
             near=near,
             made_up=made_up,
             ahead=self._options.approve_ahead,

@@ -24,6 +24,7 @@ from pipeline.generation.editing import (
     describe_near_tests,
     read_informed,
     take_made_up,
+    tell_broken,
 )
 from pipeline.generation.scripts import NOT_FIXED
 from pipeline.languages.test_names import is_named
@@ -191,7 +192,6 @@ _OPENING = 2
 """Messages before the first reply: the context, which all samples share, and the task."""
 _LAST_TURNS = 5
 """With this many turns left or fewer, each report states their number."""
-_MOST_BROKEN = 20
 _LEAST_CUT = 400
 """Tokens of a file of which only the beginning is shown."""
 _MOST_NAMED = 100
@@ -433,9 +433,7 @@ class ExploringMachine(Machine[ExploringState]):
             language=self._resources.describe_language(),
             before=state.base[-1] if state.base else None,
             after=script,
-            broken=state.broken[-1][:_MOST_BROKEN],
-            more=len(state.broken[-1][_MOST_BROKEN:]),
-            own=report.after.execution if report else None,
+            **tell_broken(report),
             near=near,
             made_up=made_up,
         )

@@ -18,6 +18,7 @@ from pipeline.data.types import Issue, Patch
 from pipeline.edits.formatted import format_edit
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import OwnTests
+from pipeline.generation.editing import tell_broken
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.resources import Resources, drive_on_budget
@@ -26,8 +27,6 @@ from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
 from sandbox.frozen import Frozen
 from sandbox.program import Execution
-
-_MOST_BROKEN = 20
 
 
 class RevisionTask(Frozen):
@@ -166,15 +165,12 @@ class ReviseMachine(Machine[ReviseState]):
         runs, report = await gather_two(self._run(batch), self._compare(diff))
         state.runs += runs[:1]
         state.before = runs[1] if len(runs) > 1 else state.before
-        broken = report.broken if report else ()
         return render(
             "revising/review",
             diff=diff,
             after=runs[0] if runs else None,
             before=state.before,
-            broken=broken[:_MOST_BROKEN],
-            more=len(broken[_MOST_BROKEN:]),
-            own=report.after.execution if report else None,
+            **tell_broken(report),
         )
 
     async def _run(self, edits: Sequence[str]) -> list[Execution]:
