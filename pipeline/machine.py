@@ -55,6 +55,9 @@ class Machine(ABC, Generic[S]):
         Returns None to end the machine: the work is accepted.
         """
 
+    async def finish(self, state: S) -> None:
+        """Find out what is still to be known of work that ends without approval; asks no model."""
+
     def is_spent(self, state: S) -> bool:
         """Whether it may ask no more, beside the limit of replies."""
         del state
@@ -76,6 +79,8 @@ class Machine(ABC, Generic[S]):
             state.phase = Phase.APPROVED if report is None else Phase.ASKING
         else:
             await self._ask(state)
+            if state.phase.final and state.phase is not Phase.APPROVED:
+                await self.finish(state)
         return state
 
     async def _ask(self, state: S) -> None:

@@ -107,6 +107,7 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
         return await drive(machine, kind, store, key)
     except BudgetSpent as spent:
         state = await store.load(key, kind) or machine.start()
+        await machine.finish(state)
         return replace(
             state,
             phase=Phase.OUT_OF_BUDGET,

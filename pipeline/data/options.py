@@ -140,8 +140,9 @@ class Options(SharedOptions):
     informed: float = Field(default=0.3, ge=0, le=1)
     """The share of samples, rounded down, that see what finished samples tried and must differ;
     never the plain ones. The paper has none."""
-    turns: int = Field(default=40, ge=2, le=200)
-    """Model replies of an exploring machine. It also ends at the sample's share of `dollars`."""
+    turns: int = Field(default=250, ge=2, le=1000)
+    """Model replies of an exploring machine, which mostly ends before: at the sample's share of
+    `dollars`."""
     selection_attempts: int = Field(default=10, ge=1, le=50)
     """Model replies of the selection machine."""
     selection: SelectionMethod = "evidence"

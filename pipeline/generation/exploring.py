@@ -6,17 +6,23 @@ checkout with the edit so far, and what it changes there is the edit from then o
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import math
 from collections import deque
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pydantic import Field
+
+from pipeline.codebase.commit import SYMLINK
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, SourceFile
 from pipeline.data.types import Patch
 from pipeline.edits.captured import read_captured
-from pipeline.edits.patches import read_patched
+from pipeline.edits.patches import check_form, read_patched
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import (
@@ -39,7 +45,8 @@ from pipeline.state import ReplyKind
 from prompts.templates import render
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
-from sandbox.program import CommandRun, Execution, shell_command
+from sandbox.layout import CHECKOUT
+from sandbox.program import Change, CommandRun, Execution, shell_command
 
 
 class ExploringState(EditingState):
@@ -54,6 +61,8 @@ class ExploringState(EditingState):
     """The body of that tag."""
     refused: str = ""
     """Why the newest command's changes were not taken over, as a sentence; empty if they were."""
+    scratch: dict[str, str] = Field(default_factory=dict[str, str])
+    """The files of the scratch folder, by path: they outlive a command and are in no edit."""
     submitted: str = ""
     """The diff that was submitted and checked last: submitting it again ends the machine."""
 
@@ -192,6 +201,7 @@ _OPENING = 2
 """Messages before the first reply: the context, which all samples share, and the task."""
 _LAST_TURNS = 5
 """With this many turns left or fewer, each report states their number."""
+_SCRATCH_BYTES = 1_000_000
 _LEAST_CUT = 400
 """Tokens of a file of which only the beginning is shown."""
 _MOST_NAMED = 100
@@ -218,6 +228,7 @@ class ExploringMachine(Machine[ExploringState]):
         self._options = options
         self._task = task
         self._named_tests = NamedTests(resources)
+        self._scratch = _name_scratch(resources.codebase.files)
 
     @property
     def system(self) -> str:
@@ -225,6 +236,7 @@ class ExploringMachine(Machine[ExploringState]):
             "exploring/system",
             seconds=f"{self._options.execution_seconds:g}",
             language=self._resources.describe_language(),
+            scratch=self._scratch,
         )
 
     def start(self) -> ExploringState:
@@ -242,6 +254,7 @@ class ExploringMachine(Machine[ExploringState]):
             script=script.text if script else "",
             run=run,
             turns=self.attempts,
+            scratch=self._scratch,
             **task.to_template_values(),
         )
         return ExploringState(
@@ -255,8 +268,23 @@ class ExploringMachine(Machine[ExploringState]):
 
     def is_spent(self, state: ExploringState) -> bool:
         """Whether it has used the sample's share of the run's money."""
+        return self._count_money(state) <= 0
+
+    async def finish(self, state: ExploringState) -> None:
+        """Check an edit that nobody checked, as it was to be submitted later."""
+        if state.diff and state.submitted != state.diff:
+            await self._check_edit(state)
+
+    def _count_money(self, state: ExploringState) -> float:
+        """What is left of the sample's share, in US dollars."""
         share = self._options.dollars / self._options.samples
-        return self.model.profile.price.of(state.usage) >= share
+        return share - self.model.profile.price.of(state.usage)
+
+    def _count_turns(self, state: ExploringState) -> int:
+        """The replies that are left, if each costs as much as the newest."""
+        left = self.attempts - len(state.attempts)
+        newest = self.model.profile.price.of(state.usages[-1])
+        return min(left, math.ceil(self._count_money(state) / newest)) if newest else left
 
     def select_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Without the oldest results of a long conversation; see `elide`."""
@@ -342,16 +370,26 @@ class ExploringMachine(Machine[ExploringState]):
 
     async def _run_command(self, state: ExploringState) -> str:
         before = state.diff
-        run = await self._resources.sandbox.run_command(
-            shell_command(
-                state.text + "\n",
-                diffs=_as_diffs(state.diff),
-                seconds=self._options.execution_seconds,
-                output_bytes=OUTPUT_BYTES,
-            )
+        command = shell_command(
+            state.text + "\n",
+            diffs=_as_diffs(state.diff),
+            seconds=self._options.execution_seconds,
+            output_bytes=OUTPUT_BYTES,
         )
+        tools = {f"{CHECKOUT}/{path}": text for path, text in state.scratch.items()}
+        run = await self._resources.sandbox.run_command(
+            dataclasses.replace(command, files={**command.files, **tools})
+        )
+        lost = ""
+        if run.changes is not None:
+            own = tuple(one for one in run.changes if self._is_scratch(one))
+            run = replace(run, changes=tuple(one for one in run.changes if one not in own))
+            lost = _take_scratch(state, own)
         state.refused = await self._take_changes(state, run)
-        return self._report(state, run=run, changed=state.diff != before)
+        return self._report(state, run=run, changed=state.diff != before, lost=lost)
+
+    def _is_scratch(self, change: Change) -> bool:
+        return f"{change.path}/".startswith(f"{self._scratch}/")
 
     async def _take_changes(self, state: ExploringState, run: CommandRun) -> str:
         """Continue with what the command left, or say why not."""
@@ -439,8 +477,9 @@ class ExploringMachine(Machine[ExploringState]):
         )
 
     def _report(self, state: ExploringState, *, changed: bool = False, **values: object) -> str:
-        left = self.attempts - len(state.attempts)
+        left = self._count_turns(state)
         empty: dict[str, object] = {"run": None, "before": None, "repeated": False, "tests": None}
+        empty["lost"] = ""
         return render(
             "exploring/result",
             language=self._resources.describe_language(),
@@ -480,6 +519,31 @@ def _cut_file(file: SourceFile, tokens: int) -> SourceFile:
     line = text.count("\n") + 2
     text += f"\n[... from line {line} on it is left out ...]\n"
     return replace(file, text=text, tokens=tokens, partial=True)
+
+
+def _name_scratch(files: Iterable[str]) -> str:
+    """A folder at the root for the machine's own tools and notes, of which there are no `files`."""
+    taken = {path.partition("/")[0] for path in files}
+    name = ".scratch"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _take_scratch(state: ExploringState, scratch: Sequence[Change]) -> str:
+    """Keep these files for the next command; a sentence about what cannot be kept."""
+    kept: dict[str, str] = {}
+    for one in scratch:
+        if one.content is not None and one.mode != SYMLINK and check_form(one.path) is None:
+            with contextlib.suppress(UnicodeDecodeError):
+                kept[one.path] = one.content.decode()
+    if sum(len(text.encode()) for text in kept.values()) > _SCRATCH_BYTES:
+        return (
+            f"The scratch folder held more than {_SCRATCH_BYTES:,} bytes: it is as it was before."
+        )
+    state.scratch = kept
+    left = len(scratch) - len(kept)
+    return f"The scratch folder keeps only text files: {left:,} dropped." if left else ""
 
 
 def _as_diffs(diff: str) -> tuple[str, ...]:

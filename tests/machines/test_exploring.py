@@ -13,6 +13,7 @@ from pipeline.data.options import Options
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.exploring import OUTPUT_BYTES, ExploringMachine, ExploringState
 from pipeline.machine import drive
+from pipeline.models.base import Price
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.state import Phase
 from pipeline.store import DirStore
@@ -354,6 +355,68 @@ async def test_it_ends_at_its_replies_or_its_share_of_the_money_and_keeps_its_ed
     assert (state.phase, len(state.attempts)) == (Phase.OUT_OF_ATTEMPTS, 3)
     assert "1 reply left" in told[1]
     assert state.candidate(0) is not None
+
+
+async def test_its_money_ends_it_and_few_replies_are_announced_by_their_price(shop: Shop) -> None:
+    replies = [bash(FIX), *[bash("true")] * 30]
+    model = ScriptedModel({"exploring/0": replies}, price=Price(output=20_000))
+    explorer = machine(shop, model, dollars=7.9, samples=10)  # 0.1 a reply
+    store = DirStore(shop.folder / "store")
+    state = await drive(explorer, ExploringState, store, "editing/0")
+    assert (state.phase, len(state.attempts)) == (Phase.OUT_OF_ATTEMPTS, 8)
+    told = [message.text for message in state.messages if message.role == "user"]
+    assert [at for at, text in enumerate(told) if "left: submit in time" in text] == [4, 5, 6, 7, 8]
+    assert "5 replies left" in told[4]
+
+
+async def test_an_edit_that_was_not_submitted_in_time_is_checked_all_the_same(shop: Shop) -> None:
+    """It counted as one that breaks nothing."""
+    breaking = "sed -i 's/return len(prices)/return 7/' shop/till.py"
+    resources = shop.workspace(Options(turns=3))
+    model = ScriptedModel({"exploring/0": [GOOD_SCRIPT, bash(FIX), bash(breaking)]})
+    own_tests = NearbyTests(resources)
+    task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=own_tests)
+    explorer = ExploringMachine(resources.with_model(model), task)
+    state = await drive(explorer, ExploringState, resources.store, "editing/0")
+    assert state.phase is Phase.OUT_OF_ATTEMPTS
+    assert state.broken == [("tests/test_till.py::test_count",)]
+    assert state.edited[-1].exit_code == 0
+
+
+async def test_the_scratch_folder_outlives_a_command_and_is_in_no_edit(shop: Shop) -> None:
+    state, told = await explore(
+        shop,
+        bash("mkdir .scratch; echo 'echo $((6 * 7))' > .scratch/tool.sh; " + FIX),
+        bash("sh .scratch/tool.sh; printf '\\377\\376' > .scratch/x.bin"),
+        bash("ls .scratch; head -c 1000001 /dev/zero | tr '\\0' a > .scratch/big"),
+        "<edit>\n.scratch\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE\n</edit>",
+        bash("ls .scratch; rm .scratch/tool.sh; ln -s shop .scratch/link"),
+        bash("ls -d .scratch"),
+        SUBMIT,
+    )
+    assert "42" in told[1]
+    assert "1 dropped" in told[1]
+    assert "tool.sh\n</output>" in told[2]
+    assert "more than 1,000,000 bytes" in told[2]
+    assert "'.scratch'" in told[3]
+    assert "tool.sh\n</output>" in told[4]
+    assert "No such file" in told[5]
+    assert state.phase is Phase.APPROVED
+    assert ".scratch" not in state.diff
+    assert "+        result += price" in state.diff
+
+
+async def test_a_repository_that_has_such_a_folder_keeps_it(tmp_path: Path) -> None:
+    shop = await open_shop(tmp_path, {**FILES, ".scratch/own.py": "x = 1\n"})
+    state, told = await explore(
+        shop,
+        bash("echo 'x = 2' > .scratch/own.py; mkdir .scratch_; echo a > .scratch_/note"),
+        bash("cat .scratch_/note"),
+        SUBMIT,
+    )
+    assert "own.py' steers" in told[0], "its own folder is no scratch folder"
+    assert "\na\n" in told[1]
+    assert state.scratch == {".scratch_/note": "a\n"}
 
 
 async def test_killed_at_every_checkpoint_it_ends_the_same(shop: Shop, tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from bot.data.progress import Progress, ProgressTracker
 from pipeline.context.files.cache import cache_path
 from pipeline.data.progress import StageBegan
 from pipeline.data.types import NoFix, Selection
-from pipeline.models.base import ContextTooLong, ModelProfile, ModelRefused, ModelUnavailable, Price
+from pipeline.models.base import ContextTooLong, ModelRefused, ModelUnavailable, Price
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore, Store
 from pipeline.workflows.outcome import OUTCOME_KEY
 from pipeline.workflows.plan import ESTIMATE_KEY, CostEstimate
-from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -393,14 +392,9 @@ async def test_what_a_resumed_run_finds_is_counted_again(shop: Shop) -> None:
 
 
 async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:
-    await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
+    price = Price(cache_write=4, output=15)
+    await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE), price=price))
     assert any(re.search(r"a script and an edit, for .*\$\d\.\d\d", line) for line in shop.said)
     kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
     assert kept is not None
     assert kept.most > kept.dollars > 0
-
-
-class PricedModel(ScriptedModel):
-    @property
-    def profile(self) -> ModelProfile:
-        return replace(super().profile, price=Price(cache_write=4, output=15))

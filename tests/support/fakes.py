@@ -26,6 +26,7 @@ from pipeline.store import DirStore
 from sandbox.errors import PatchRejected
 from sandbox.execution.jobs import to_command_run, with_changes
 from sandbox.guest.supervisor.capture import capture_changes
+from sandbox.layout import CHECKOUT
 from sandbox.program import COMMAND_PATH, CommandRun, Ending, Execution, Program
 from sandbox.tree import Tree
 from tests.support.fork_server import is_program
@@ -45,6 +46,7 @@ class ScriptedModel(Model):
     window: int = 200_000
     name: str = "scripted"
     vision: bool = False
+    price: Price = field(default_factory=Price)
     asked: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     conversations: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
     systems: dict[str, str] = field(default_factory=dict[str, str])
@@ -61,7 +63,7 @@ class ScriptedModel(Model):
             window=self.window,
             max_output=4000,
             sampling=True,
-            price=Price(),
+            price=self.price,
             vision=self.vision,
         )
 
@@ -156,6 +158,11 @@ class SubprocessSandbox:
                     await git(None, "apply", "-", input=diff.encode(), cwd=root)
                 except GitFailed as failed:
                     raise PatchRejected(failed.words) from failed
+            for path, text in program.files.items():
+                if path.startswith(f"{CHECKOUT}/"):
+                    place = root / path.removeprefix(f"{CHECKOUT}/")
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_text(text)
             argv = _argv(program)
             if COMMAND_PATH in program.files:
                 # A test may not share /tmp with another: the command lies outside the checkout.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from sandbox.execution.session import SandboxSession
+from sandbox.layout import CHECKOUT
 from sandbox.program import Change, Ending, shell_command
 from tests.support.docker import PACKAGE_FIX
 
@@ -60,6 +63,19 @@ async def test_the_changes_include_the_edits_that_the_command_ran_on(
     again = await sandbox.run_command(shell_command("cat src/shop/total.py"))
     assert again.output.endswith("return a - b\n")
     assert again.changes == ()
+
+
+async def test_files_put_into_the_checkout_are_there_for_the_command_and_count_as_changes(
+    sandbox: SandboxSession,
+) -> None:
+    command = shell_command(
+        "sh .scratch/tool.sh; echo more >> .scratch/tool.sh", diffs=[PACKAGE_FIX]
+    )
+    tool = {f"{CHECKOUT}/.scratch/tool.sh": "echo here\n"}
+    run = await sandbox.run_command(dataclasses.replace(command, files={**command.files, **tool}))
+    assert (run.exit_code, run.output) == (0, "here\n")
+    found = {one.path: one.content for one in run.changes or ()}
+    assert found[".scratch/tool.sh"] == b"echo here\nmore\n"
 
 
 async def test_a_command_that_is_killed_changes_nothing(sandbox: SandboxSession) -> None:

@@ -130,6 +130,8 @@ VALUES: dict[str, object] = {
     "diffs": ["--- a\n"],
     "task": TASK,
     "turns": 40,
+    "scratch": ".scratch",
+    "lost": "",
     "left": 2,
     "action": "bash",
     "refused": "",
@@ -277,7 +279,7 @@ def test_templates_ship_with_the_package() -> None:
 
 
 def test_an_exploring_model_is_told_what_may_stand_beside_an_edit() -> None:
-    text = render("exploring/system", seconds="60", language=PYTHON)
+    text = render("exploring/system", **VALUES)
     assert "exactly one" not in text
     pairs = text.partition("is not carried out, except for two pairs:")[2].partition("\n\n")[0]
     assert re.findall(r"<\w+/?>", pairs) == ["<submit/>", "<edit>", "<script>", "<edit>"]
