@@ -7,12 +7,10 @@ import asyncio
 import base64
 import json
 import re
-import secrets
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from tree_sitter import Node
 
 from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.codebase.isolated import call_isolated
@@ -21,7 +19,7 @@ from pipeline.data.types import TestScript
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.python.conventions import has_tests, is_runnable
 from pipeline.languages.python.expectations import change_expectations
-from pipeline.languages.python.failing_tests import write_failing_tests
+from pipeline.languages.python.failing_tests import list_functions, make_failing, read_name
 from pipeline.languages.python.in_process import check_syntax
 
 SECONDS = 20.0
@@ -141,8 +139,8 @@ def find_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
     tree = parse_code(grammar, text.encode("utf-8", "replace")) if added else None
     if tree is None:
         return ()
-    functions = (node for node in _list_functions(tree.root_node) if node.start_point.row in added)
-    names = (_read_name(node) for node in functions)
+    functions = (node for node in list_functions(tree.root_node) if node.start_point.row in added)
+    names = (read_name(node) for node in functions)
     return tuple(dict.fromkeys(name for name in names if name.startswith("test")))
 
 
@@ -163,26 +161,8 @@ def _find_start(hunk: Hunk) -> int:
     return hunk.start - 1 if any(marker != "+" for marker, _ in hunk.lines) else hunk.start
 
 
-def _list_functions(root: Node) -> Iterator[Node]:
-    """The functions at the top and the methods of classes, in order."""
-    nodes = [root]
-    while nodes:
-        node = nodes.pop()
-        if node.type == "function_definition":
-            yield node
-        else:
-            nodes += reversed(node.named_children)
-
-
-def _read_name(function: Node) -> str:
-    name = function.child_by_field_name("name")
-    return name.text.decode("utf-8", "replace") if name is not None and name.text else ""
-
-
 MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
-_NONCE: Final = secrets.token_hex(16)
-"""Stands for the nonce in failing tests that are kept; no text from outside can contain it."""
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
 _GIVEN: Final = re.compile(r"^given = json\.loads\((.*)\)$", re.MULTILINE)
 _SCRIPT: Final = '''\
@@ -247,7 +227,7 @@ async def build_failing_script(text: str, nonce: str) -> str:
     """Build a script of `build_test_script` anew with every test in it made to fail.
 
     Files and tests keep their names, so code that runs with them cannot tell which of both runs.
-    Empty if `text` is no such script, or a file is not Python as we know it.
+    Empty if `text` is no such script, or no Python can read a file.
     """
     given = read_given(text)
     failing = await _write_failing(given, nonce) if given else None
@@ -256,38 +236,27 @@ async def build_failing_script(text: str, nonce: str) -> str:
 
 async def change_script(text: str, nonce: str) -> tuple[str, str] | None:
     """See `Language.change_expectations`."""
-    question = json.dumps({"text": text, "nonce": nonce}).encode()
-    answer = await call_isolated(
-        change_expectations, question, seconds=10, memory_bytes=512 * 1024 * 1024
-    )
-    if not answer:
-        return None
-    changed, equal_to_none = json.loads(answer)
-    return changed, equal_to_none
+    return await asyncio.to_thread(change_expectations, text, nonce)
 
 
 async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
     """The test file `path` with every test in it made to fail, under its own name; empty if it is
-    no test file or not Python as we know it."""
+    no test file or no Python can read it."""
     content = base64.b64encode(text.encode("utf-8", "replace")).decode()
     failing = await _write_failing({"files": {path: content}}, nonce)
     return base64.b64decode(failing["files"][path]) if failing else b""
 
 
 async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any] | None:
-    files: Mapping[str, str] = given["files"]
-    tests = [path for path, data in files.items() if _is_test_file(path, base64.b64decode(data))]
-    question = json.dumps({"given": given, "tests": tests, "nonce": _NONCE}).encode()
-    answer = await call_isolated(
-        write_failing_tests, question, seconds=10, memory_bytes=512 * 1024 * 1024
-    )
-    if answer is None:
-        return None
-    failing: dict[str, Any] = json.loads(answer)
-    for path in tests:
-        content = base64.b64decode(failing["files"][path]).replace(_NONCE.encode(), nonce.encode())
-        failing["files"][path] = base64.b64encode(content).decode()
-    return failing
+    files: dict[str, str] = dict(given["files"])
+    for path, data in files.items():
+        content = base64.b64decode(data)
+        if _is_test_file(path, content):
+            failing = await asyncio.to_thread(make_failing, content, nonce)
+            if failing is None:
+                return None
+            files[path] = base64.b64encode(failing).decode()
+    return {**given, "files": files}
 
 
 def read_given(text: str) -> dict[str, Any] | None:

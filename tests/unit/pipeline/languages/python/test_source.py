@@ -105,6 +105,11 @@ TESTS = {
         "from __future__ import annotations\nimport unittest\n\n\nclass TestA(unittest.TestCase):\n"
         "    def test_a(self):\n        'It works.'\n        self.assertTrue(True)\n"
     ),
+    "its body on one line": "class TestA:\n\tdef test_a(self): assert self; return\n",
+    "texts of several lines": (
+        "def test_a():\n\ttext = '''a\n  b\n'''\n\tassert (text ==\n  'a\\n  b\\n')\n\t# it ends\n"
+    ),
+    "another encoding": "# coding: latin-1\ndef test_a():\n    assert len('\xe9') == 1\n",
     "parameters": (
         "import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_a(n):\n    assert n\n"
     ),
@@ -128,7 +133,7 @@ async def run(text: str, folder: Path) -> int:
 async def test_every_test_fails_under_its_own_name(
     tmp_path: Path, conventions: Conventions, name: str
 ) -> None:
-    files = {"tests/test_a.py": TESTS[name].encode(), "tests/data.txt": b"\xff"}
+    files = {"tests/test_a.py": TESTS[name].encode("latin-1"), "tests/data.txt": b"\xff"}
     script, _ = build_test_script(files, conventions)
     assert script is not None
     failing = await build_failing_script(script.text, "nonce")
@@ -167,10 +172,17 @@ async def test_other_scripts_have_none(text: str) -> None:
     assert await build_failing_script(text, "nonce") == ""
 
 
-async def test_what_this_python_cannot_read_has_none(conventions: Conventions) -> None:
-    script, _ = build_test_script({"tests/test_a.py": b"def test_a():\n  print 1\n"}, conventions)
+@pytest.mark.parametrize(
+    ("line", "readable"),
+    [("print 1", True), ("type A = list[int]", True), ("x = f'{'a'}'", True), ("x = (", False)],
+)
+async def test_what_only_another_python_can_read_can_fail_as_well(
+    conventions: Conventions, line: str, readable: bool
+) -> None:
+    tests = f"def test_a():\n  {line}\n".encode()
+    script, _ = build_test_script({"tests/test_a.py": tests}, conventions)
     assert script is not None
-    assert await build_failing_script(script.text, "nonce") == ""
+    assert bool(await build_failing_script(script.text, "nonce")) == readable
 
 
 async def test_an_error_is_reported_with_its_line() -> None:
