@@ -74,6 +74,14 @@ class Dataset:
     resolved: Mapping[str, frozenset[str]]
     """By member: the instances that its edit resolves."""
 
+    def list_edits(self) -> dict[str, list[str]]:
+        """The edits of all members by instance."""
+        found: dict[str, list[str]] = {}
+        for patches in self.patches.values():
+            for name, diff in patches.items():
+                found.setdefault(name, []).append(diff)
+        return found
+
     def is_right(self, member: str, instance: str) -> bool:
         return instance in self.resolved[member]
 

@@ -364,9 +364,9 @@ def score_predictions(
 
 
 async def read_code(
-    instances: Sequence[LocatedInstance], trees: Path, data: Dataset | None = None
+    instances: Sequence[LocatedInstance], trees: Path, edits: Mapping[str, Iterable[str]]
 ) -> dict[str, dict[str, str]]:
-    """By instance, the unedited files that its reference and the edits of `data` change.
+    """By instance, the unedited files that its reference and its `edits` change.
 
     An instance whose clone or base commit `trees` lacks is left out.
     """
@@ -376,9 +376,8 @@ async def read_code(
             codebase = await open_base(trees, one.repo, one.base_commit)
         except CannotMeasure:
             continue
-        members = data.patches.values() if data else ()
-        edits = (patches.get(one.instance_id, "") for patches in members)
-        found[one.instance_id] = await read_base(codebase, (one.patch, *edits))
+        changing = (one.patch, *edits.get(one.instance_id, ()))
+        found[one.instance_id] = await read_base(codebase, changing)
     return found
 
 

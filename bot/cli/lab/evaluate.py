@@ -234,7 +234,7 @@ def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
     code: dict[str, dict[str, str]] = {}
     if args.trees:
         rows = read_rows(args.instances, LocatedInstance)
-        code = asyncio.run(read_code(rows, args.trees, data))
+        code = asyncio.run(read_code(rows, args.trees, data.list_edits()))
     found = evaluate(data, code=code)
     where = score_predictions(data, read_references(args.instances), code)
     return Evaluation(replace(found.report, localisation=where), found.chosen)

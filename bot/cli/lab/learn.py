@@ -8,6 +8,7 @@ import functools
 import json
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -87,7 +88,7 @@ from pipeline.lab.learning.records import (
     read_issues,
     write_rows,
 )
-from pipeline.lab.recall import CannotMeasure
+from pipeline.lab.recall import CannotMeasure, read_code
 from pipeline.lab.shards import join_results, open_results
 from pipeline.models.base import ModelError
 from pipeline.run_errors import OtherFormat
@@ -441,8 +442,13 @@ def run_judge(args: argparse.Namespace) -> None:
     if not requests:
         raise BadData(f"{args.data} holds no held-out candidate.")
     scores = score_rows(find_interpreter(args.python), requests, args.trained)
+    edits: dict[str, list[str]] = defaultdict(list)
+    for row in data.candidates:
+        edits[row.issue].append(row.diff)
+    located = [to_located(one) for one in data.issues if one.base_commit]
+    code = asyncio.run(read_code(located, args.trees, edits)) if args.trees else {}
     levels: tuple[Level, ...] = ("files", "places") if training.kind == "prm" else ("edits",)
-    gains = judge(data, scores, levels)
+    gains = judge(data, scores, levels, code)
     text = json.dumps([gain.model_dump(mode="json") for gain in gains], indent=1) + "\n"
     (args.trained / "judged.json").write_text(text, encoding="utf-8")
     table = render_gains(gains, f"the {training.kind.upper()}")
@@ -539,9 +545,11 @@ _TRAIN: tuple[Option, ...] = (
 _JUDGE: tuple[Option, ...] = (
     _ROWS,
     _path("trained", "TRAINED", "the --out of `learn train`"),
+    _path("--trees", "DIR", "a folder of bare clones: the confidence reads the unedited files, as "
+          "in a run"),
     _PYTHON,
     _flag("--json", "print the report as JSON"),
-)
+)  # fmt: skip
 
 
 def register(subparsers: Subparsers) -> None:

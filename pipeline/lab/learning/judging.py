@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from types import MappingProxyType
 from typing import Literal
 
 from pipeline.lab.learning.filtering import CandidateRow, HeldOut
@@ -86,13 +87,24 @@ def score_key(level: Level, row: CandidateRow) -> str:
     return digest(level, row.issue, row.diff)
 
 
-def judge(data: HeldOut, scores: Mapping[str, float], levels: Sequence[Level]) -> list[Gain]:
-    """The gain at each level, on the issues of the test that have labelled candidates."""
-    return [_measure(level, _list_judged_issues(data, scores, level)) for level in levels]
+def judge(
+    data: HeldOut,
+    scores: Mapping[str, float],
+    levels: Sequence[Level],
+    code: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> list[Gain]:
+    """The gain at each level, on the issues of the test that have labelled candidates.
+
+    `code`: by issue, the unedited files that its edits change, which a run reads too.
+    """
+    return [_measure(level, _list_judged_issues(data, scores, level, code)) for level in levels]
 
 
 def _list_judged_issues(
-    data: HeldOut, scores: Mapping[str, float], level: Level
+    data: HeldOut,
+    scores: Mapping[str, float],
+    level: Level,
+    code: Mapping[str, Mapping[str, str]],
 ) -> list[JudgedIssue]:
     known = {one.id: one for one in data.issues}
     rows: dict[str, list[CandidateRow]] = defaultdict(list)
@@ -102,8 +114,9 @@ def _list_judged_issues(
     found: list[JudgedIssue] = []
     for name, some in rows.items():
         issue = known[name]
+        base = code.get(name, {}).get
         evidence = compute_text_evidence(
-            [normalise(row.diff) for row in some], f"{issue.title}\n{issue.body}"
+            [normalise(row.diff, base=base) for row in some], f"{issue.title}\n{issue.body}"
         )
         found.append(
             JudgedIssue(

@@ -141,7 +141,7 @@ async def test_the_code_before_the_edits_is_read_from_clones_that_have_it(tmp_pa
             {"instance_id": "three", "base_commit": "b" * 40},
         )
     ]
-    assert await read_code(rows, tmp_path) == {"one": {"m.py": BEFORE}}
+    assert await read_code(rows, tmp_path, {}) == {"one": {"m.py": BEFORE}}
 
 
 def test_without_a_search_a_choice_or_a_reference_nothing_is_claimed() -> None:

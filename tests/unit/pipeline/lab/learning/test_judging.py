@@ -55,3 +55,25 @@ def test_the_questions_are_those_that_are_served() -> None:
     assert {str(one["key"]) for one in process} == {
         score_key(level, row) for row in data.candidates for level in ("files", "places")
     }
+
+
+def test_the_confidence_reads_the_unedited_files_as_in_a_run() -> None:
+    """Only with the file is it known that three of five edits are one: the rest is a docstring."""
+    before = 'def f():\n    """\n    One.\n    Two.\n    """\n    a = 1\n    return a\n'
+    wrong, right = before.replace("return a", "return 3"), before.replace("return a", "return 2")
+    texts = [wrong, wrong, *(right.replace("Two.", text) for text in ("It is.", "Other.", "No."))]
+    issue = SolvedIssue(
+        id="i", repository="a/r", title="Sum", body="It subtracts.", source="pulls",
+        reference=diff_of(before, right, "m.py"),
+    )  # fmt: skip
+    rows = [
+        CandidateRow(
+            issue="i", repository="a/r", split="test", source=str(number), files=True, places=True,
+            diff=diff_of(before, text, "m.py", context=0), right=number > 1,
+        )
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    data, scores = HeldOut([issue], rows), {score_key("edits", row): 0.0 for row in rows}
+    (blind,) = judge(data, scores, ["edits"])
+    (seeing,) = judge(data, scores, ["edits"], {"i": {"m.py": before}})
+    assert (blind.confidence, seeing.confidence) == (0, 100)
