@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from bot.cli import FAILED, USAGE
 from bot.cli.display import print_progress
-from bot.cli.lab.collect_github import list_closed_issues
+from bot.cli.lab.collect_github import check_repository, collect_repositories, open_reader
 from bot.cli.lab.evaluate_grade import Workplaces, open_runner
 from bot.cli.lab.evaluate_solve import (
     SolveTask,
@@ -31,7 +31,7 @@ from bot.cli.lab.learn_make import make_instances
 from bot.cli.run_input import WrongUsage
 from bot.comments.status import find_run
 from bot.data.run import now
-from bot.errors import RunFailed, TryLater, translate_errors
+from bot.errors import GitHubUnavailable, RunFailed, TryLater, translate_errors
 from bot.github.app import GitHubApp
 from bot.outcomes import find_outcomes
 from bot.safe_text import printable
@@ -137,10 +137,13 @@ def run_collect(args: argparse.Namespace) -> None:
         OtherFormat, OSError: see `read_attempts`, `open_data`.
     """
     _check_options(args)
+    if args.github or args.top:
+        asyncio.run(_collect_github(args))
     with open_data(args.data) as data:
         if args.pulls:
             data.add(_report(*read_pulls(args.pulls)))
-        for rows in _list_closed(args):
+        if args.issues:
+            rows = read_lines(args.issues, IssueRow)
             data.add(_report(*asyncio.run(read_history(rows, args.trees))))
         if args.predictions:
             given = (args.instances, args.predictions, args.labels)
@@ -228,22 +231,39 @@ def run_merge(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{pluralize(joined, 'result')} added to {args.out}.\n")
 
 
-def _list_closed(args: argparse.Namespace) -> Iterator[Iterable[IssueRow]]:
-    """By source: closed issues whose edits are in the history of clones."""
-    if args.issues:
-        yield read_lines(args.issues, IssueRow)
+async def _collect_github(args: argparse.Namespace) -> None:
+    """Add the repositories that are named, and the popular ones, each as soon as it is read."""
     for name in args.github:
-        settings = Settings.from_env()
-        yield asyncio.run(list_closed_issues(name, settings, benchmarks=args.benchmarks))
+        check_repository(name, benchmarks=args.benchmarks)
+    store, whole = DirStore(args.data / "github"), CollectReport()
+    async with open_reader(Settings.from_env(), args.trees, store) as reader:
+        names = dict.fromkeys(args.github)
+        if args.top:
+            licences = {name.casefold() for name in args.licence}
+            found = reader.find_popular(
+                args.top, args.language, licences, benchmarks=args.benchmarks
+            )
+            names |= dict.fromkeys(await found)
+        async for data, report in collect_repositories(reader, tuple(names)):
+            with open_data(args.data) as writer:
+                writer.add(data)
+            whole.taken += report.taken
+            whole.left_out += report.left_out
+    _report(LearningData(()), whole)
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    if not any((args.runs, args.pulls, args.github, args.issues, args.instances)):
+    sources = (args.runs, args.pulls, args.github, args.top, args.issues, args.instances)
+    if not any(sources):
         raise BadData(
-            "Specify what to collect: --runs, --pulls, --github, --issues or --instances."
+            "Specify what to collect: --runs, --pulls, --github, --top, --issues or --instances."
         )
-    if (args.issues or args.github) and not args.trees:
-        raise BadData("--github and --issues need --trees, a folder of bare clones with the edits.")
+    if (args.issues or args.github or args.top) and not args.trees:
+        raise BadData("--github, --top and --issues need --trees, a folder of bare clones.")
+    if args.top is not None and args.top < 1:
+        raise BadData("--top is at least 1.")
+    if not re.fullmatch(r"[\w+#. -]{1,50}", args.language, re.A):
+        raise BadData(f"--language {args.language}: give the name that GitHub has for it.")
     if args.outcomes and not args.runs:
         raise BadData("--outcomes needs --runs, the bundles of the runs to join.")
     if args.predictions and not args.instances:
@@ -476,7 +496,7 @@ def _flag(name: str, words: str) -> Option:
 _DATA = _path("data", "DATA", "the folder of `learn collect`")
 _ROWS = _path("data", "DATA", "the folder of `learn filter`")
 _PYTHON = _path(
-    "--python", "PYTHON", "an interpreter with deploy/learn-cpu.lock (default: this one)"
+    "--python", "PYTHON", "an interpreter with a deploy/learn-*.lock (default: this one)"
 )
 _COLLECT: tuple[Option, ...] = (
     _path("data", "DATA", "a new folder, or one of an earlier call"),
@@ -485,13 +505,16 @@ _COLLECT: tuple[Option, ...] = (
      "with --runs: read the outcomes of their pull requests in this repository"}),
     _path("--pulls", "FILE", "JSON lines: merged pull requests with issues"),
     ("--github", {"action": "append", "default": [], "metavar": "OWNER/NAME", "help":
-     "closed issues of a repository on GitHub (CAPUCHIN_GITHUB_URL), with the clone of --trees; "
-     "may be given again"}),
-    _flag("--benchmarks", "with --github: take repositories of SWE-bench, which then measures "
-          "nothing"),
+     "closed issues of a repository on GitHub (CAPUCHIN_GITHUB_URL); may be given again"}),
+    _number("--top", "the same of the N repositories with the most stars, more than 1,000"),
+    ("--language", {"default": "Python", "help": "with --top: of repositories (default: Python)"}),
+    ("--licence", {"action": "append", "default": [], "metavar": "SPDX", "help":
+     "with --top: only repositories under this licence, such as MIT; may be given again"}),
+    _flag("--benchmarks", "with --github and --top: take repositories of SWE-bench, which then "
+          "measures nothing"),
     _path("--issues", "FILE", "JSON lines: closed issues; their edits are looked up in the clones "
           "of --trees"),
-    _path("--trees", "DIR", "a folder of bare clones"),
+    _path("--trees", "DIR", "a folder of bare clones; those of --github and --top are made"),
     _path("--instances", "FILE", "solved issues in the format of SWE-bench, SWE-Gym, SWE-rebench "
           "or SWE-smith"),
     _path("--predictions", "DIR", "with --instances: public systems' edits"),
@@ -580,7 +603,9 @@ def register(subparsers: Subparsers) -> None:
         action.set_defaults(run=functools.partial(_run, run))
 
 
-_FAILURES = (TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, OSError)
+_FAILURES = (
+    TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, GitHubUnavailable, OSError,
+)  # fmt: skip
 
 
 def _run(action: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> int:

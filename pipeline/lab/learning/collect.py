@@ -197,6 +197,8 @@ class IssueRow(Frozen):
     body: str | None = None
     pull: int | None = None
     """The merged pull request that says that it closes the issue."""
+    licence: str = ""
+    """Of the repository; empty: it is read from the commit."""
 
 
 BENCHMARKED = frozenset(
@@ -304,7 +306,7 @@ async def _read_commit(
         base_commit=parent,
         merged_at=date,
         patch=diff.decode("utf-8", "replace"),
-        licence=await _read_licence(clone, parent),
+        licence=row.licence or await _read_licence(clone, parent),
     )
 
 

@@ -34,6 +34,7 @@ OPERATIONS: Mapping[str, str] = {
     "/app/installations/{installation_id}/access_tokens": "post",
     "/installation/repositories": "get",
     "/rate_limit": "get",
+    "/search/repositories": "get",
     "/users/{username}": "get",
     REPO: "get",
     REPO + "/installation": "get",

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from bot.cli import main
+from bot.github.http import MAX_WAIT_SECONDS
 from capuchin_demo.hub import pull_actions
+from capuchin_demo.hub.state import Repo
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.lab.learning.records import read_issues
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.repositories import add_commit, make_repository
+from tests.support.github import rest_search
+from tests.support.github.faults import RateLimit
 from tests.support.github.hub import LocalHub
+from tests.support.github.hub_state import Popularity
 
 RIGHT = shop.FILES["shop/till.py"].replace("a - b", "a + b")
 
@@ -46,13 +53,11 @@ async def test_what_a_merged_pull_request_says_it_closes_is_collected(
     pull = await pull_actions.open_pull(hub, repo, new, alice)
     await hub.merge(pull, "alice", squash=squash)
 
-    assert await collect(tmp_path, "--github", "acme/shop") == 2
-    assert "git clone --bare" in capsys.readouterr().err
-    (tmp_path / "trees").mkdir()
-    (tmp_path / "trees/acme__shop.git").symlink_to(repo.git.path)
-    for _ in range(2):
-        assert await collect(tmp_path, "--github", "acme/shop") == 0
+    assert await collect(tmp_path, "--github", "acme/shop") == 0
     assert "1 left out: no commit" in capsys.readouterr().out
+    assert (tmp_path / "trees/acme__shop.git/objects").is_dir()
+    assert await collect(tmp_path, "--github", "acme/shop") == 0
+    assert "0 issues taken" in capsys.readouterr().out, "there is nothing new"
     (solved,) = read_issues(tmp_path / "data").values()
     assert solved.id == f"acme__shop-{issue.number}"
     assert (solved.title, solved.body) == (shop.TITLE, shop.BODY)
@@ -74,10 +79,83 @@ async def test_a_benchmarks_repository_is_taken_only_on_request(
     assert await collect(tmp_path, *taken) == 2
     assert "CAPUCHIN_GITHUB_TOKEN" in capsys.readouterr().err
     monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
-    (tmp_path / "trees").mkdir()
     assert await collect(tmp_path, *taken) == 0
     assert await collect(tmp_path, "--github", "acme/none") == 2
     assert "acme/none" in capsys.readouterr().err
+
+
+async def close_by_pull(hub: LocalHub, repo: Repo, title: str) -> None:
+    """An issue, and a merged pull request that says that it closes it."""
+    alice = hub.add_user("alice")
+    repo.grant("alice", "write")
+    issue = await hub.open_issue(repo, title, shop.BODY, author="alice")
+    branch = f"fix-{issue.number}"
+    text = RIGHT.replace("a + b", f"a + b + 0 * {issue.number}")
+    await hub.commit(repo, branch, {"shop/till.py": text}, "Add", "alice")
+    new = pull_actions.NewPull("Add the prices", f"Fixes #{issue.number}.", branch, "main")
+    await hub.merge(await pull_actions.open_pull(hub, repo, new, alice), "alice")
+
+
+async def test_the_most_popular_repositories_are_collected_within_the_limits_of_a_search(
+    hub: LocalHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
+    hub.add_user("alice")
+    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
+    popular = {
+        "django/django": Popularity(80_000, "Python", "BSD-3-Clause"),
+        "acme/rust": Popularity(9_000, "Rust", "MIT"),
+        "acme/shop": Popularity(8_000, "Python", "MIT"),
+        "acme/viral": Popularity(7_000, "Python", "GPL-3.0"),
+        "acme/tea": Popularity(6_000, "Python", "Apache-2.0"),
+        "acme/bare": Popularity(5_000, "Python"),
+        "acme/mine": Popularity(900, "Python", "MIT"),
+    }
+    repos = {name: hub.add_repo(name, shop.FILES) for name in popular}
+    hub.popularity |= {repos[name].id: known for name, known in popular.items()}
+    for name in ("acme/shop", "acme/tea"):
+        await close_by_pull(hub, repos[name], shop.TITLE)
+    # A search shows its first two, and this one waits for a minute after its first page.
+    monkeypatch.setattr(rest_search, "MOST", 2)
+    past = 0.0
+    hub.search_limit = RateLimit(lambda: time.time() + past, limit=30, window=60)
+    hub.search_limit.allow(1, 60)
+    sleep = asyncio.sleep
+
+    async def pass_time(seconds: float) -> None:
+        nonlocal past
+        if seconds > MAX_WAIT_SECONDS:
+            past += seconds
+        await sleep(0 if seconds > MAX_WAIT_SECONDS else seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", pass_time)
+    hub.faults.fail_next("GET", "/repos/acme/tea/issues", times=4)
+    wanted = ["--top", "9", "--licence", "MIT", "--licence", "apache-2.0"]
+
+    assert await collect(tmp_path, *wanted) == 1
+    assert past > MAX_WAIT_SECONDS, "it has waited"
+    assert set(read_issues(tmp_path / "data")) == {"acme__shop-1"}, "what is read is kept"
+    asked = len(hub.requests)
+    assert await collect(tmp_path, *wanted) == 0
+    lists = [one for one in hub.requests[asked:] if one.path.endswith("/issues")]
+    assert ["since" in dict(one.query) for one in lists] == [True, False], (
+        "the first is only looked after"
+    )
+    found = read_issues(tmp_path / "data")
+    assert {name: one.licence for name, one in found.items()} == {
+        "acme__shop-1": "MIT",
+        "acme__tea-1": "Apache-2.0",
+    }
+    await close_by_pull(hub, repos["acme/tea"], "The tea is not counted either")
+    shutil.rmtree(tmp_path / "trees/acme__tea.git")
+    assert await collect(tmp_path, *wanted, "--language", "Python") == 0
+    assert len(read_issues(tmp_path / "data")) == 3
+    assert "2 issues taken" in capsys.readouterr().out
+    assert await collect(tmp_path, "--top", "0") == 2
+    assert await collect(tmp_path, *wanted, "--language", 'C" x') == 2
 
 
 async def test_the_developers_own_tests_make_a_benchmark_of_what_was_collected(

@@ -118,13 +118,19 @@ class Faults:
 class RateLimit:
     """GitHub's rate limits: the hourly budget, and the secondary limit with `Retry-After`."""
 
-    limit = 5000
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        *,
+        limit: int = 5000,
+        window: float = 3600,
+        resource: str = "core",
+    ) -> None:
+        self.limit, self.window, self.resource = limit, window, resource
         self.clock = clock
         """Seconds since the epoch."""
         self.remaining = self.limit
-        self.reset_at = self.clock() + 3600
+        self.reset_at = self.clock() + window
         self._secondary: str | None = None
 
     def allow(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
@@ -140,7 +146,8 @@ class RateLimit:
             Refusal: no call is left (403, or 429 for the secondary limit).
         """
         if self.clock() >= self.reset_at:
-            self.remaining, self.reset_at, self._secondary = self.limit, self.clock() + 3600, None
+            self.remaining, self._secondary = self.limit, None
+            self.reset_at = self.clock() + self.window
         if self.remaining > 0:
             self.remaining -= 1
             return
@@ -169,7 +176,7 @@ class RateLimit:
     def headers(self) -> dict[str, str]:
         """The headers of every REST response."""
         facts = {f"x-ratelimit-{key}": str(value) for key, value in self.summary().items()}
-        return {**facts, "x-ratelimit-resource": "core"}
+        return {**facts, "x-ratelimit-resource": self.resource}
 
 
 @dataclass

@@ -41,6 +41,16 @@ class Exchange:
     installation: int | None
 
 
+@dataclass(frozen=True)
+class Popularity:
+    """What a search for repositories looks at."""
+
+    stars: int = 0
+    language: str | None = None
+    licence: str = ""
+    """Its SPDX identifier; empty: GitHub knows none."""
+
+
 @dataclass
 class Rules:
     """The rules of a repository; empty ones refuse nothing. Patterns must match the whole text."""
@@ -92,6 +102,9 @@ class GitHubState(State):
         super().__init__(root, webhook_secret, app)
         self.faults = Faults()
         self.limit = RateLimit()
+        self.search_limit = RateLimit(limit=30, window=60, resource="search")
+        self.popularity: dict[int, Popularity] = {}
+        """By the repository's id."""
         self.private_mode = True
         """True like an Enterprise Server: every read needs a token. False like github.com."""
         self.requests: list[Exchange] = []

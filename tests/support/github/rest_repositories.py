@@ -12,7 +12,7 @@ from capuchin_demo.hub.github_errors import Refusal, not_found
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.rest_repositories import REPO
 from capuchin_demo.hub.state import Repo, now, stamp
-from tests.support.github import git_json, repository_json
+from tests.support.github import git_json, repository_json, rest_search
 from tests.support.github.access import refuse_unavailable
 from tests.support.github.hub_state import hub_of
 
@@ -65,8 +65,9 @@ async def show_repo_installation(call: RestCall) -> RestResponse:
 
 
 async def show_rate_limit(call: RestCall) -> RestResponse:
-    facts = hub_of(call).limit.summary()
-    return RestResponse(200, {"resources": {"core": facts, "search": facts}, "rate": facts})
+    hub = hub_of(call)
+    facts, search = hub.limit.summary(), hub.search_limit.summary()
+    return RestResponse(200, {"resources": {"core": facts, "search": search}, "rate": facts})
 
 
 async def convert_manifest(call: RestCall) -> RestResponse:
@@ -126,7 +127,7 @@ def _file_json(repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, obj
 
 
 async def show_repository(call: RestCall) -> RestResponse:
-    shape = repository_json.repository(call.repo)
+    shape = rest_search.show_popular(hub_of(call), call.repo)
     return RestResponse(200, {**shape, "network_count": 0, "subscribers_count": 0})
 
 

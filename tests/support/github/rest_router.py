@@ -25,6 +25,7 @@ from tests.support.github import (
     rest_issues,
     rest_pulls,
     rest_repositories,
+    rest_search,
 )
 from tests.support.github.access import check_installation
 from tests.support.github.hub_state import GitHubState
@@ -36,6 +37,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *rest_pulls.OPERATIONS,
     *rest_checks.OPERATIONS,
     *rest_actions.OPERATIONS,
+    *rest_search.OPERATIONS,
     *rest_git.OPERATIONS,
     *rest_router.OPERATIONS,
     *rest_git.LAST_OPERATIONS,
