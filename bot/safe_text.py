@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from pipeline.codebase.grammars import grammar_of
 from prompts.text import shorten, strip_ansi
 
 _BREAK = "\u200b"
@@ -75,6 +76,18 @@ def block(text: str, limit: int, language: str = "text") -> str:
     shown = shorten(make_visible(text), limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
+
+
+_PLACE = re.compile(r"(?://|#) *[\w./-]{1,200}(\.\w{1,9})\s*\n")
+"""The first line of a script that says where it lies as a test."""
+
+
+def script_block(script: str, limit: int, suffix: str) -> str:
+    """A script in a fence of its language: that of the place which it names, else of `suffix`."""
+    place = _PLACE.match(script)
+    ending = place[1] if place else suffix
+    grammar = grammar_of(f"script{ending}")
+    return block(script, limit, grammar.name if grammar else ending.lstrip("."))
 
 
 def details(summary: str, body: str) -> str:

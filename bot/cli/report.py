@@ -22,7 +22,7 @@ from bot.comments.run_details import (
 from bot.comments.vote_table import render_edits
 from bot.data.job import Outcome, SolveOutcome
 from bot.data.marks import UNEDITED
-from bot.safe_text import block, code, prose
+from bot.safe_text import code, prose, script_block
 from pipeline.data.suite_reports import CutShort, Standing, SuiteReport
 from pipeline.data.types import (
     Account,
@@ -335,7 +335,7 @@ def render_report(outcome: SolveOutcome, hosts: tuple[str, ...] | None = None) -
                 *(f"- {code(p)}" for p in result.suspects),
             ]
         if result.script:
-            script = block(result.script, LOG_CHARACTERS, "python")
+            script = script_block(result.script, LOG_CHARACTERS, result.script_suffix)
             parts += [f"## {script_headline(result)}\n\n{script}"]
         if result.edits:
             parts += [f"## The edits\n\n{render_edits(result.edits)}"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bot.data.run import Run
-from bot.safe_text import block, code, details, prose
+from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.text import agree, pluralize
 from pipeline.data.suite_reports import SuiteReport, read_test_outcome
 from pipeline.data.types import Account, Reproduction, Rung, Selection
@@ -309,7 +309,10 @@ def unproven_section(selection: Selection, characters: int) -> str:
             "> [!WARNING]\n> **Unproven.** No test of this repository shows that this edit fixes "
             "the issue. Please check it with more care than usual.",
             prose(selection.evidence.unproven, 1500),
-            details("The script", block(test.text, characters, "python")),
+            details(
+                "The script",
+                script_block(test.text, characters, selection.evidence.votes.script_suffix),
+            ),
             details("The script without the change", block(test.before.output, characters)),
             details("The script with the change", block(test.after.output, characters)),
         ]

@@ -7,13 +7,12 @@ from itertools import groupby
 
 from bot.comments.evidence import shorten_failures
 from bot.comments.render import render
-from bot.safe_text import block, code, details, prose
+from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import FurtherScript, SuiteReport
-from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
+from pipeline.data.types import NOT_FIXED, Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
-from pipeline.generation.scripts import NOT_FIXED
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
 from pipeline.regression.printed import drop_progress
 from pipeline.selection.explain import describe_ends
@@ -172,7 +171,10 @@ def render_further(
         verdict = "reaches no verdict"
         if script.base.exit_code in (0, NOT_FIXED):
             verdict = "passes" if script.base.passed else "fails"
-        shown = [f"On the original code it {verdict}.", block(script.text, characters, "python")]
+        shown = [
+            f"On the original code it {verdict}.",
+            script_block(script.text, characters, table.script_suffix),
+        ]
         shown += _render_outputs(script, names, characters)
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
@@ -194,8 +196,9 @@ def render_failed(table: VoteTable, chosen: Candidate, characters: int) -> str:
     return "\n\n".join(
         details(
             f"Script {test + 1}, which the chosen edit fails: it may ask for more than the issue",
-            f"{block(table.tests[test].text, characters, 'python')}\n\nWith the chosen edit it "
-            f"prints:\n\n{block(table.runs[at][test].output, min(characters, 1500))}",
+            f"{script_block(table.tests[test].text, characters, table.script_suffix)}\n\n"
+            "With the chosen edit it prints:\n\n"
+            f"{block(table.runs[at][test].output, min(characters, 1500))}",
         )
         for test in failed[:3]
     )

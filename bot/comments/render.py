@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from bot.safe_text import block, code, prose
+from bot.safe_text import block, code, prose, script_block
 from pipeline.codebase.text import agree, pluralize
 
 
@@ -39,6 +39,7 @@ def _environment() -> Environment:
         "code": code,
         "prose": prose,
         "block": block,
+        "script_block": script_block,
         "cell": to_cell,
         "count": pluralize,
         "agree": agree,

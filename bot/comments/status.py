@@ -21,7 +21,7 @@ from bot.comments.unpublished import HAVE_EDIT, fold_selection, list_kept_ways, 
 from bot.comments.vote_table import render_edits
 from bot.data.progress import STAGES, Progress, Stage
 from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
-from bot.safe_text import block, code, details, prose
+from bot.safe_text import code, details, prose, script_block
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
 from pipeline.selection.verdict import to_letter
@@ -196,7 +196,7 @@ def render_no_fix(run: Run, result: NoFix, name: str = "", *, fixed_by: int | No
         paths = "\n".join(f"- {code(path)}" for path in result.suspects[:10])
         text += f"\n\nI tried changes in these files:\n\n{paths}"
     if result.script:
-        script = block(result.script, 12_000, "python")
+        script = script_block(result.script, 12_000, result.script_suffix)
         text += f"\n\n{details(script_headline(result), script)}"
     if result.edits:
         text += f"\n\n{render_edits(result.edits, f'/{name} use' if name else '')}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pipeline.data.suite_reports import TestOutcome
-from pipeline.generation.scripts import NOT_FIXED
+from pipeline.data.types import NOT_FIXED
 from sandbox.program import Ending, Execution
 
 EDIT_TABLE: Final = "Edits × scripts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NewType
+from typing import Final, Literal, NewType
 
 from pipeline.data.code_places import Context
 from pipeline.data.options import Recalibration
@@ -65,10 +65,15 @@ class Issue(Frozen):
     """Those of the body that could be fetched; `[image]` marks the place of each."""
 
 
-class TestScript(Frozen):
-    """A stand-alone Python script, as in CodeMonkeys, section 2.2.
+NOT_FIXED: Final = 2
+"""A script's exit code for an unfixed issue."""
 
-    It exits with 0 if the issue is fixed, with 2 if not; any other code means that it is broken.
+
+class TestScript(Frozen):
+    """A stand-alone script, in CodeMonkeys (section 2.2) of Python.
+
+    It exits with 0 if the issue is fixed, with `NOT_FIXED` if not; any other code means that it
+    is broken.
     """
 
     __test__ = False
@@ -137,6 +142,8 @@ class VoteTable(Frozen):
     """Indices of tests that only the outside edits which contain them pass; they do not vote."""
     rejected: tuple[RejectedEdit, ...] = ()
     """Edits that are not `candidates`: they do not apply, or control runs went wrong."""
+    script_suffix: str = ".py"
+    """The ending of a script's name."""
 
     def votes(self, candidate: int) -> int:
         runs = enumerate(self.runs[candidate])
@@ -295,6 +302,7 @@ class NoFix(Frozen):
     script: str = ""
     """A script that fails on the current code, or on the code before `fixed_since`; empty if there
     is none. Untrusted."""
+    script_suffix: str = ".py"
     fixed_since: FixedSince | None = None
     """With the reason `already fixed`."""
     suspects: tuple[str, ...] = ()

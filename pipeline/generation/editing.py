@@ -12,11 +12,11 @@ from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, Habits
 from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
-from pipeline.data.types import Candidate, Issue, Patch, TestScript
+from pipeline.data.types import NOT_FIXED, Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.edits.references import find_made_up_numbers
 from pipeline.generation.diversity import Direction, EditTask
-from pipeline.generation.scripts import NOT_FIXED, reports_by_itself
+from pipeline.generation.scripts import reports_by_itself
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import main_language
 from pipeline.machine import Machine

@@ -20,7 +20,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, SourceFile
-from pipeline.data.types import Patch
+from pipeline.data.types import NOT_FIXED, Patch
 from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import check_form, read_patched
 from pipeline.edits.read import read_edit
@@ -32,7 +32,6 @@ from pipeline.generation.editing import (
     take_made_up,
     tell_broken,
 )
-from pipeline.generation.scripts import NOT_FIXED
 from pipeline.languages.test_names import is_named
 from pipeline.machine import Machine
 from pipeline.models.base import Message

@@ -6,14 +6,12 @@ import re
 
 from pydantic import Field
 
-from pipeline.data.types import TestScript
+from pipeline.data.types import NOT_FIXED, TestScript
 from pipeline.replies import NothingToFix
 from pipeline.state import State
 from sandbox.program import Execution
 
 _OWN_FAULT = re.compile(r"^(?:Name|Syntax|ModuleNotFound|Import)Error: ", re.MULTILINE)
-NOT_FIXED = 2
-"""A script's exit code for an unfixed issue."""
 
 
 def reports_by_itself(run: Execution) -> bool:

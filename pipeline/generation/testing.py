@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.data.progress import Written
-from pipeline.data.types import Issue
-from pipeline.generation.scripts import NOT_FIXED, TestingState, reports_by_itself
+from pipeline.data.types import NOT_FIXED, Issue
+from pipeline.generation.scripts import TestingState, reports_by_itself
 from pipeline.machine import Machine
 from pipeline.models.base import Message
 from pipeline.replies import Malformed, Tag, only_tag_or_approval, read_no_issue

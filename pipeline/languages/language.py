@@ -20,7 +20,7 @@ from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import FileDiff
-from pipeline.data.types import Reproduction, TestScript
+from pipeline.data.types import NOT_FIXED, Reproduction, TestScript
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
@@ -154,6 +154,12 @@ class Facts(Frozen):
     """Whether the confidence was fitted on edits in this language."""
     rules: str = ""
     """What a model is told about a script that shows an issue."""
+    nothing: str = ""
+    """What any function may return in place of its value; empty: there is no such value."""
+    untrue: str = ""
+    """What a condition is never; empty: its contrary serves as a fault."""
+    opening: str = ""
+    """What can stand before the lines of a function, so that they are read as code."""
     too_old: str = ""
     """Which versions of the language cannot be had, as a sentence."""
 
@@ -319,7 +325,7 @@ class Language:
 
     interpreter: str = "sh"
     """The program that runs a script as a file of the repository."""
-    not_fixed: int = 2
+    not_fixed: int = NOT_FIXED
     """Its exit code then, where the issue is not fixed."""
 
     @property
@@ -425,10 +431,6 @@ class Language:
     async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Find the files that do not parse, by path, each with what is wrong with it."""
         return {}
-
-    def spoil(self, diff: str) -> tuple[str, ...]:
-        """A few versions of a diff, each with one thing wrong."""
-        return ()
 
     def find_suspicious(self, file: FileDiff) -> Iterator[str]:
         """How a change could steer or forge the tests: sentences without a subject."""

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 
 from pipeline.concurrency import gather_bounded
-from pipeline.data.types import Candidate, RejectedEdit, TestScript, VoteTable
+from pipeline.data.types import NOT_FIXED, Candidate, RejectedEdit, TestScript, VoteTable
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.resources import Workspace
@@ -155,10 +155,10 @@ class Controls:
             script = language.write_control_script(text, diff, secrets.token_hex(8))
             code = await self._run(script, diff) if script else None
             # Code that ends the interpreter without the edit, too, is not the edit's forgery.
-            if code not in (None, 2) and await self._run(script, "") == 2:
+            if code not in (None, NOT_FIXED) and await self._run(script, "") == NOT_FIXED:
                 return (
-                    "Its results do not count: a control script that must exit with 2 exited with "
-                    f"{code}."
+                    "Its results do not count: a control script that must exit with "
+                    f"{NOT_FIXED} exited with {code}."
                 )
         if not candidate.source:  # its own test suite has a control (`regression.control`)
             return ""

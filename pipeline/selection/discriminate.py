@@ -12,8 +12,8 @@ from pydantic import Field
 
 from pipeline.concurrency import gather_all
 from pipeline.data.options import Options
-from pipeline.data.types import Issue, TestScript, VoteTable
-from pipeline.languages.registry import LANGUAGES
+from pipeline.data.types import NOT_FIXED, Issue, TestScript, VoteTable
+from pipeline.languages.mutants import spoil
 from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
 from pipeline.replies import Malformed, Tag, only_tag, some_tags
@@ -48,7 +48,7 @@ class ScriptCheck:
         repeated; and if it notices one of the small faults that an edit it passes can be given.
         """
         ends = [run.exit_code for run in runs]
-        if any(end not in (0, 2) for end in ends):
+        if any(end not in (0, NOT_FIXED) for end in ends):
             return Fault("It does not come to a verdict on every candidate.")
         if len(set(ends)) < 2:
             return Fault("It ends the same way with every candidate.")
@@ -56,12 +56,12 @@ class ScriptCheck:
         if again != [base.exit_code, *ends]:
             return Fault("It does not always end the same, so it shows nothing.")
         passed = next(diff for diff, end in zip(diffs, ends, strict=True) if end == 0)
-        mutants = [one for language in LANGUAGES for one in language.spoil(passed)]
-        spoilt = await self._run_all(script, mutants) if mutants else [base.exit_code]
-        if all(end in (0, None) for end in spoilt):
-            unnoticed = next(
-                (one for one, end in zip(mutants, spoilt, strict=True) if end == 0), ""
-            )
+        mutants = await spoil(passed)
+        spoilt = zip(mutants, await self._run_all(script, mutants), strict=True)
+        # What cannot be built, or ends too late, shows nothing.
+        known = [(one, end) for one, end in spoilt if end is not None]
+        if not any(end for _, end in known or [("", base.exit_code)]):
+            unnoticed = known[0][0] if known else ""
             return Fault(
                 "It passes as well where a line of the edit that it passes is spoilt or missing. "
                 "Add a case that notices.",

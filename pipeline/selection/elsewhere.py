@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript
+from pipeline.data.types import NOT_FIXED
 from pipeline.resources import Workspace
 from pipeline.selection.decide import distinct_candidates
 from pipeline.selection.methods import behaving_alike
@@ -47,7 +48,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     among = (chosen, *(c for c in fit if c != chosen))
     found = await _run(workspace, script, [judged.table.candidates[c].patch.diff for c in among])
     runs = dict(zip(among, found.runs, strict=True))
-    if not found.is_steady or runs[chosen].exit_code not in (0, 2):
+    if not found.is_steady or runs[chosen].exit_code not in (0, NOT_FIXED):
         return verdict
     before = verdict.further
     if len({run.passed for run in found.runs}) == 2 or not runs[chosen].passed:
@@ -62,7 +63,9 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     if not better:
         lost = found.base.passed
         how = "passes on the original code and fails" if lost else "fails"
-        same = "" if lost or found.base.exit_code != 2 else ", as it does on the original code"
+        same = (
+            "" if lost or found.base.exit_code != NOT_FIXED else ", as it does on the original code"
+        )
         note = f"{what[0].upper()}{what[1:]} {how} with edit {name}, which was chosen{same}.{says}"
         odds = load_shipped_ratios().ratios.passes.odds(False) if lost else 0.0
         sure = sigmoid(to_log_odds(verdict.confidence) + odds)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, join_names, pluralize
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, TestOutcome
-from pipeline.data.types import VoteTable
+from pipeline.data.types import NOT_FIXED, VoteTable
 from pipeline.selection.methods import behaving_alike, likeliest_alike
 from pipeline.selection.scoring.features import measure_extent
 from pipeline.selection.scoring.standings import Standings
@@ -252,7 +252,7 @@ def describe_ends(script: FurtherScript, names: Sequence[str] | Mapping[int, str
 def vote_sentences(table: VoteTable, standings: Sequence[Standing] = ()) -> tuple[str, ...]:
     """How the scripts went on the unedited code, and the best edit with them."""
     tests = pluralize(len(table.tests), "script")
-    reporting = sum(run.exit_code == 2 for run in table.base)
+    reporting = sum(run.exit_code == NOT_FIXED for run in table.base)
     report = agree(reporting, "reports", "report")
     best = table.order()[0]
     codes = {one.same_as for one in standings} or {c.patch.diff for c in table.candidates}

@@ -14,6 +14,7 @@ from typing import Any
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript, Reason
+from pipeline.data.types import NOT_FIXED
 from pipeline.selection.discriminate import DiscriminatingState, Round
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.finalists import DecidingScript, Finalists
@@ -120,7 +121,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             for script, done in zip(decided_by, runs, strict=True):
                 further.add_runs(script, {candidate: done})
             ends = {text: done.exit_code for text, done in zip(decided_by, runs, strict=True)}
-            if any(ends[text] == 2 for text in sure):  # 2: the script reports the issue
+            if any(ends[text] == NOT_FIXED for text in sure):
                 out.append(f"{letters[at]} fails that script, too.")
             else:
                 left.append(at)
@@ -155,7 +156,7 @@ def _find_asked(
     """Those of the scripts `shown` that test the issue: they fail on the unedited code, and a model
     that named the `winner` says so."""
     asked = any(state.asked and turned ^ state.chosen == winner for turned, state in enumerate(had))
-    return [one.script for one in shown if asked and one.base.exit_code == 2]
+    return [one.script for one in shown if asked and one.base.exit_code == NOT_FIXED]
 
 
 def _list_reasons(had: Sequence[DiscriminatingState], winner: int) -> list[str]:

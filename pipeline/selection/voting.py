@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.unified_diff import parse_diff, remove_files
 from pipeline.concurrency import gather_bounded
-from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript, VoteTable
+from pipeline.data.types import NOT_FIXED, Candidate, Patch, RejectedEdit, TestScript, VoteTable
 from pipeline.edits.suspicious import is_irrelevant
+from pipeline.languages.registry import main_language
 from pipeline.resources import Workspace
 from pipeline.store import digest, load_or_run
 from prompts.text import shorten, strip_ansi
@@ -63,6 +64,7 @@ async def vote(
         base=rows[""].runs[: len(columns)],
         runs=tuple(rows[c.patch.diff].runs[: len(columns)] for c in fit),
         rejected=tuple(RejectedEdit(name=c.name, why=why[c]) for c in candidates if why[c]),
+        script_suffix=main_language(workspace.codebase).script_suffix,
     )
 
 
@@ -117,7 +119,7 @@ async def find_flaky_tests(
 
 def run_outcome(run: Execution) -> str:
     """How a script ended, in the protocol's outcomes."""
-    if run.exit_code in (0, 2):
+    if run.exit_code in (0, NOT_FIXED):
         return str(run.exit_code)
     return "broken" if run.exit_code is not None else run.ending.value
 
@@ -125,7 +127,9 @@ def run_outcome(run: Execution) -> str:
 def reproducing_tests(table: VoteTable) -> list[int]:
     """The tests that report the issue on the unedited code, without self-serving ones."""
     return [
-        t for t, run in enumerate(table.base) if run.exit_code == 2 and t not in table.self_serving
+        t
+        for t, run in enumerate(table.base)
+        if run.exit_code == NOT_FIXED and t not in table.self_serving
     ]
 
 

@@ -19,9 +19,10 @@ from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context
-from pipeline.data.types import FixedSince, JudgedEdits, NoFix, NoFixReason
+from pipeline.data.types import NOT_FIXED, FixedSince, JudgedEdits, NoFix, NoFixReason
 from pipeline.edits.external import MOST_CONTENT, diff_commits
-from pipeline.generation.scripts import NOT_FIXED, TestingState
+from pipeline.generation.scripts import TestingState
+from pipeline.languages.registry import main_language
 from pipeline.models.base import ModelUnavailable
 from pipeline.replies import NothingToFix
 from pipeline.resources import Resources, Workspace
@@ -31,7 +32,7 @@ from pipeline.selection.verdict import Judgement, rank_edits
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.state import Phase
 from sandbox.errors import PatchRejected, SandboxUnavailable
-from sandbox.frozen import Frozen
+from sandbox.frozen import Frozen, replace
 from sandbox.program import NO_ENV, repeat_environment
 
 _REPEATS = 2
@@ -245,7 +246,9 @@ async def _find_fix(states: Sequence[TestingState], resources: Resources) -> NoF
         showing = {other: await lineage.confirms(other, fix) for other in dict.fromkeys(scripts)}
         shown = sum(showing[other] for other in scripts)
         if showing[script] and shown >= _FIRST and 2 * shown > len(states):
-            return _tell_fix(lineage.commits, fix, script, shown, len(states))
+            found = _tell_fix(lineage.commits, fix, script, shown, len(states))
+            language = main_language(resources.codebase)
+            return replace(found, script_suffix=language.script_suffix)
     return None
 
 
@@ -321,6 +324,7 @@ def abstain(
         reason=reason,
         details=(*first, *judged.verdict.notes, *facts, *rejected),
         script="" if best is None else table.tests[best].text,
+        script_suffix=table.script_suffix,
         suspects=suspect_files(table)[:10],
         edits=_collect_edits(judged, context),
     )

@@ -6,11 +6,11 @@ from pydantic import Field
 
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options
-from pipeline.data.types import Issue, TestScript, Usage
+from pipeline.data.types import NOT_FIXED, Issue, TestScript, Usage
 from pipeline.generation.diversity import assign_generators
 from pipeline.generation.exploring import CONTEXT_TOKENS
-from pipeline.generation.scripts import NOT_FIXED
 from pipeline.generation.testing import write_script
+from pipeline.languages.registry import main_language
 from pipeline.localisation.tree_search import find_beam
 from pipeline.models.base import ModelProfile
 from pipeline.resources import Resources
@@ -33,6 +33,7 @@ class Plan(Frozen):
     files: tuple[str, ...]
     """Paths, most useful first."""
     script: TestScript | None = None
+    script_suffix: str = ".py"
     run: Execution | None = None
     estimate: CostEstimate
 
@@ -52,6 +53,7 @@ async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
     return Plan(
         files=tuple(file.path for file in context.files),
         script=best[0] if best else None,
+        script_suffix=main_language(resources.codebase).script_suffix,
         run=best[1] if best else None,
         estimate=estimate_cost(context, resources.model.profile, resources.options),
     )

@@ -19,6 +19,7 @@ from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.code_places import Context, SourceFile
 from pipeline.data.suite_reports import FurtherScript
 from pipeline.data.types import (
+    NOT_FIXED,
     Candidate,
     Evidence,
     Issue,
@@ -28,7 +29,6 @@ from pipeline.data.types import (
     TestScript,
     VoteTable,
 )
-from pipeline.generation.scripts import NOT_FIXED
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import detect_conventions, read_test_files

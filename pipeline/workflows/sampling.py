@@ -14,7 +14,7 @@ from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import Generator
 from pipeline.data.progress import Written
-from pipeline.data.types import Candidate, Issue, NoFix, Patch, TestScript, VoteTable
+from pipeline.data.types import NOT_FIXED, Candidate, Issue, NoFix, Patch, TestScript, VoteTable
 from pipeline.edits.formatted import format_edit
 from pipeline.generation.diversity import (
     Direction,
@@ -30,7 +30,7 @@ from pipeline.generation.diversity import (
 )
 from pipeline.generation.editing import EditingMachine, EditingState, opening
 from pipeline.generation.exploring import ExploringMachine, ExploringState, cut_context
-from pipeline.generation.scripts import NOT_FIXED, TestingState
+from pipeline.generation.scripts import TestingState
 from pipeline.generation.testing import write_script
 from pipeline.localisation.stages import show_located
 from pipeline.models.base import Model, ModelUnavailable

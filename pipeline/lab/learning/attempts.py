@@ -17,11 +17,11 @@ from pydantic import BaseModel, ValidationError
 from pipeline.bundle import MANIFEST
 from pipeline.context.ranking import RankingMachine, RankingState
 from pipeline.data.code_places import Context, Located
-from pipeline.data.types import Issue, Selection
+from pipeline.data.types import NOT_FIXED, Issue, Selection
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.exploring import ExploringMachine, ExploringState
-from pipeline.generation.scripts import NOT_FIXED, TestingState
+from pipeline.generation.scripts import TestingState
 from pipeline.generation.testing import TestingMachine
 from pipeline.lab.bundles import list_entries, read_documents
 from pipeline.lab.dataset import BadData

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options
-from pipeline.generation.scripts import NOT_FIXED
+from pipeline.data.types import NOT_FIXED
 from pipeline.lab.dataset import BadData, LocatedInstance, read_lines
 from pipeline.lab.grading import GradedInstance, Grader
 from pipeline.lab.learning.records import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
@@ -11,7 +11,8 @@ from pipeline.codebase.git import git
 from pipeline.context.outline import outline_of
 from pipeline.edits.patches import create_patch, stream_commit
 from pipeline.languages.conventions import is_test
-from pipeline.languages.registry import language_of, scan_codebase
+from pipeline.languages.mutants import spoil
+from pipeline.languages.registry import scan_codebase
 from pipeline.models.base import Message, Model, ModelRequest
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
@@ -92,7 +93,7 @@ class BugMaker:
     ) -> Bug | None:
         """The first fault of the function that tests notice each time, and not all of them."""
         text = await self._space.codebase.read_text(path)
-        for spoilt in list_faults(path, text or "", span):
+        async for spoilt in list_faults(path, text or "", span):
             patch = await create_patch(self._space.codebase, {path: spoilt.encode()})
             wanted = RequestedTests(files=runner.command.covers(files))
             runs = [await runner.run(patch.diff, wanted, attempt) for attempt in range(2)]
@@ -110,13 +111,13 @@ class BugMaker:
         return None
 
 
-def list_faults(path: str, text: str, span: tuple[int, int]) -> Iterator[str]:
+async def list_faults(path: str, text: str, span: tuple[int, int]) -> AsyncIterator[str]:
     """Versions of a file, each with one thing wrong in the lines of `span`, first and last."""
     lines = text.split("\n")
     first, last = span
     own = lines[first - 1 : last]
     head = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -0,0 +1,{len(own)} @@\n"
-    for version in language_of(path).spoil(head + "\n".join(f"+{line}" for line in own)):
+    for version in await spoil(head + "\n".join(f"+{line}" for line in own)):
         spoilt = [line[1:] for line in version.removeprefix(head).split("\n")]
         if version.startswith(head) and len(spoilt) == len(own):
             yield "\n".join([*lines[: first - 1], *spoilt, *lines[last:]])

@@ -72,7 +72,6 @@ class Python(Language):
         self.make_tests_fail = source.make_tests_fail
         self.wrap_script = source.wrap_script
         self.find_syntax_errors = source.find_syntax_errors
-        self.spoil = source.spoil
         self.find_suspicious = suspicious.find_suspicious
 
     def has_manifest(self, paths: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from pipeline.codebase.text import pluralize
-from pipeline.data.types import VoteTable
+from pipeline.data.types import NOT_FIXED, VoteTable
 from prompts.text import strip_ansi
 
 
@@ -40,7 +40,7 @@ def find_readings(table: VoteTable, tests: Sequence[int]) -> tuple[Reading, Read
 def _fail(table: VoteTable, one: Reading, other: Reading) -> bool:
     """Whether edits pass `one`, and `other` reports the issue with each of them."""
     ends = {table.runs[c][other.script].exit_code for c in one.passed}
-    return ends == {2}
+    return ends == {NOT_FIXED}
 
 
 def share_of_reading(readings: tuple[Reading, Reading], candidate: int) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.data.types import Patch
+from pipeline.data.options import Options
+from pipeline.data.types import NOT_FIXED, Patch
 from pipeline.edits.formatted import format_edit
 from pipeline.edits.patches import create_patch, read_patched
 from pipeline.languages.detect import plan_attempts
+from pipeline.languages.mutants import spoil
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.runner import TestRunner
+from pipeline.resources import Workspace
+from pipeline.selection.discriminate import Fault, ScriptCheck
 from pipeline.store import DirStore
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
@@ -229,6 +234,7 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         assert (await judge(one.script, forged), await judge(control, forged)) == (0, 0)
         if name in REPORTED:
             assert one.failing not in (await runner.run(forged)).suite.passed
+        await check_mutants(Workspace(sandbox, codebase, runner.store, Options()), one)
         if build.lines:
             await check_unbuilt(sandbox, runner, one)
         else:
@@ -283,6 +289,26 @@ async def check_probe(sandbox: SandboxSession, codebase: Codebase) -> None:
         assert command is not None
         run = await sandbox.run(Program(command, diffs=[patch.diff]))
         assert runner.has_passing_test(run.output), run.output
+
+
+async def check_mutants(workspace: Workspace, one: Project) -> None:
+    """A line of the edit that is spoilt still compiles, and a script counts only if it notices."""
+    diffs = mended, _ = one.edit(one.wrong, one.right), one.edit("", "")
+    check = ScriptCheck(workspace)
+
+    async def find_fault(script: str) -> Fault | None:
+        base, *runs = [await workspace.run_script(script, diff) for diff in ("", *diffs)]
+        return await check.find_fault(script, diffs, base, runs)
+
+    ends = [
+        (await workspace.run_script(one.script, diff)).exit_code for diff in await spoil(mended)
+    ]
+    assert NOT_FIXED in ends
+    assert await find_fault(one.script) is None
+    if one is NODE:  # what only reads the edit sees no fault of it
+        fault = await find_fault(f"grep -q {shlex.quote(one.right)} {one.source} || exit 86\n")
+        assert fault
+        assert "sum - price" in fault.unnoticed
 
 
 async def check_unbuilt(sandbox: SandboxSession, runner: TestRunner, one: Project) -> None:

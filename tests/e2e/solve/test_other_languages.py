@@ -74,6 +74,22 @@ async def test_a_makefile_project_goes_from_label_to_pull_request(
         assert "reproduce_total_subtracts.sh" in body
 
 
+async def test_a_script_is_shown_in_its_own_language(start_recorded_bot: StartBot) -> None:
+    recording = shop.answers(
+        RecordedAnswer(call="ranking", reply="<ranking>\ntill.sh\n</ranking>"),
+        RecordedAnswer(call="testing", turn=0, reply=SCRIPT),
+        RecordedAnswer(
+            call="editing/0",
+            reply=shop.edit("  echo $(($1 * $2))", path="till.sh", before="  echo $(($1 - $2))"),
+        ),
+    )
+    async with start_recorded_bot(recording) as bot:
+        issue = await bot.open_issue(bot.add_repo(files=FILES))
+        run = await bot.solve(issue)
+        assert run.status is RunStatus.NO_FIX, run
+        assert "```sh\n. ./built.sh\n" in issue.comments[0].body
+
+
 GO_FILES = {
     "go.mod": "module till\n\ngo 1.20\n",
     "till.go": "package till\n\nfunc Total(a, b int) int {\n\treturn a - b\n}\n",

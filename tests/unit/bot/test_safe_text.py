@@ -7,7 +7,16 @@ import pytest
 from bot.cli.display import print_progress
 from bot.comments.status import pull_marker, status_marker
 from bot.data.run import RunId
-from bot.safe_text import MARKER_PREFIX, block, code, line, plain_text, printable, prose
+from bot.safe_text import (
+    MARKER_PREFIX,
+    block,
+    code,
+    line,
+    plain_text,
+    printable,
+    prose,
+    script_block,
+)
 
 SPLIT = "\u200b"
 
@@ -112,3 +121,20 @@ def test_control_and_direction_characters_are_spelt_out() -> None:
 def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
     print_progress(EVIL)
     assert capsys.readouterr().err == f"{printable(EVIL)}\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "suffix", "fence"),
+    [
+        ("assert 1\n", ".py", "python"),
+        ("exit 86\n", ".sh", "sh"),
+        ("// till/issue_test.go\npackage till\n", ".go", "go"),
+        ("// till/issue.test.ts\nit('adds')\n", ".js", "typescript"),
+        ("// src/test/kotlin/IssueTest.kt\nclass IssueTest\n", ".java", "kt"),
+        ("# spec/issue_spec.rb\nit 'adds'\n", ".rb", "ruby"),
+    ],
+)
+def test_a_script_is_fenced_in_the_language_of_its_file(
+    script: str, suffix: str, fence: str
+) -> None:
+    assert script_block(script, 1000, suffix) == f"```{fence}\n{script}```"
