@@ -249,10 +249,12 @@ MOST: Final = 100
 """How many of the latest decided pull requests count; each merged one costs a request a day."""
 
 
-async def load_decided_edits(repo: Repository, history: History) -> tuple[DecidedEdit, ...]:
+async def load_decided_edits(
+    repo: Repository, history: History, language: str = ""
+) -> tuple[DecidedEdit, ...]:
     """What became of our edits in the last year; GitHub is asked at most once a day.
 
-    Empty if there cannot be `MIN_OUTCOMES` of them.
+    Empty if there cannot be `MIN_OUTCOMES` of them, and none in `language`.
 
     Raises:
         GitHubError: GitHub is unavailable or rejects a request.
@@ -263,7 +265,9 @@ async def load_decided_edits(repo: Repository, history: History) -> tuple[Decide
     since = now() - timedelta(days=HISTORY_DAYS)
     entries = (await history.load(repo.ref, since)).entries
     stated = [one for one in entries if one.confidence is not None and one.pull]
-    if len(stated) < MIN_OUTCOMES:
+    if len(stated) < MIN_OUTCOMES and not any(
+        language and one.language == language for one in stated
+    ):
         return ()
     numbers = {one.pull for one in stated if one.pull}
     decided_pulls = await find_outcomes(repo, numbers, since, most=MOST)
@@ -274,14 +278,20 @@ async def load_decided_edits(repo: Repository, history: History) -> tuple[Decide
     return decided
 
 
-async def load_recalibration(repo: Repository, history: History) -> Recalibration | None:
+async def load_recalibration(
+    repo: Repository, history: History, language: str
+) -> Recalibration | None:
     """The correction for a new run; None as long as fewer than `MIN_OUTCOMES` are decided.
+
+    `language`: that of the repository, if the confidence was not fitted on edits in it; then only
+    edits in it count, however few.
 
     Raises:
         GitHubError: GitHub is unavailable or rejects a request.
     """
-    decided = await load_decided_edits(repo, history)
-    return fit_recalibration([(one.confidence, one.right) for one in decided])
+    decided = await load_decided_edits(repo, history, language)
+    told = [(one.confidence, one.right) for one in decided if one.language == language]
+    return fit_recalibration(told, language)
 
 
 def _join(
@@ -297,4 +307,4 @@ def _join(
         # A changed edit may have been wrong, or right but for a detail.
         rights = {PullOutcome.MERGED: 1.0, PullOutcome.CHANGED: 0.5}
         right = 0.0 if one.pull in swapped else rights.get(outcome, 0.0)
-        yield DecidedEdit(confidence=one.confidence, right=right)
+        yield DecidedEdit(confidence=one.confidence, right=right, language=one.language)

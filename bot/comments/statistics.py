@@ -13,9 +13,8 @@ from bot.data.run import RunStatus
 from pipeline.selection.scoring.confidence import (
     MIN_OUTCOMES,
     fit_recalibration,
-    undo_recalibration,
+    recalibrate,
 )
-from sandbox.frozen import replace
 
 MIN_FOR_RATE: Final = 10
 
@@ -139,6 +138,6 @@ def render_curve(decided: Sequence[tuple[float, float]]) -> str:
         "curve",
         outcomes=found.outcomes,
         least=MIN_OUTCOMES,
-        half=undo_recalibration(0.5, replace(found, shift=-found.shift)),
+        half=recalibrate(0.5, found),
         ranges=ranges,
     )

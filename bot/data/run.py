@@ -293,6 +293,8 @@ class Run(Frozen):
     `PublishProblem`, then GitHub's words."""
     dollars: float = 0.0
     confidence: float | None = None
+    language: str = ""
+    """With a confidence that was not fitted on edits in this language."""
 
     @property
     def is_announced(self) -> bool:

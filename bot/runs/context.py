@@ -35,6 +35,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Recalibration
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue
+from pipeline.languages.registry import main_language
 from sandbox.frozen import Frozen, replace
 
 _RECALIBRATION_KEY: Final = "recalibration"
@@ -42,6 +43,8 @@ _RECALIBRATION_KEY: Final = "recalibration"
 
 class _SavedRecalibration(Frozen):
     recalibration: Recalibration | None
+    language: str = ""
+    """That of the repository, if the confidence was not fitted on edits in it."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,9 @@ class IssueRun(RunContext):
     async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
         """As for any run; the confidence is corrected by the repository's own history."""
         job = await super().build_job(codebase, issue)
-        options = replace(job.options, recalibration=await self._load_recalibration())
+        facts = main_language(job.codebase).facts
+        saved = await self._load_recalibration("" if facts.calibrated else facts.name)
+        options = replace(job.options, recalibration=saved.recalibration)
         if self.run.more:
             options = replace(options, samples=self.run.more, adaptive=False)
         return dataclasses.replace(job, options=options, listen=self._listen)
@@ -158,15 +163,20 @@ class IssueRun(RunContext):
                     said += [shown] if shown else []
         return said
 
-    async def _load_recalibration(self) -> Recalibration | None:
+    async def load_language(self) -> str:
+        """The repository's language; empty if the confidence was fitted on edits in it."""
+        saved = await self.store.load(_RECALIBRATION_KEY, _SavedRecalibration)
+        return saved.language if saved else ""
+
+    async def _load_recalibration(self, language: str) -> _SavedRecalibration:
         """The correction of the confidence that the run's first worker found; the next ones use the
         same."""
         saved = await self.store.load(_RECALIBRATION_KEY, _SavedRecalibration)
         if saved is None:
-            found = await load_recalibration(self.repo, self.storage.history)
-            saved = _SavedRecalibration(recalibration=found)
+            found = await load_recalibration(self.repo, self.storage.history, language)
+            saved = _SavedRecalibration(recalibration=found, language=language)
             await self.store.save(_RECALIBRATION_KEY, saved)
-        return saved.recalibration
+        return saved
 
     async def open_codebase(self) -> Codebase:
         return await Codebase.open(self.checkout.git_dir, self.checkout.base)

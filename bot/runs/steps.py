@@ -114,6 +114,7 @@ async def open_pull(ctx: IssueRun, fix: Outcome[Selection], issue: Issue) -> Run
         pull_request=pull.number,
         pull_request_url=pull.html_url,
         confidence=_find_stated_confidence(publication.selection),
+        language=await ctx.load_language(),
     )
     await ctx.lease.save(opened)
     return await _report_opened(ctx.repo, ctx.lease, ctx.settings, draft=pull.draft)

@@ -41,6 +41,8 @@ class RunHistoryEntry(Frozen):
     confidence: float | None = None
     """How sure we were of the edit that it proposed, before any recalibration; None: it proposed
     none, or a person chose it."""
+    language: str = ""
+    """That of the edit, if the confidence was not fitted on edits in it."""
 
 
 class DecidedEdit(Frozen):
@@ -51,6 +53,8 @@ class DecidedEdit(Frozen):
     right: float
     """1: it was merged as it was; 0: it was not, or it was reverted; in between: people changed
     it."""
+    language: str = ""
+    """As in `RunHistoryEntry`."""
 
 
 class _DecidedEdits(Frozen):
@@ -76,6 +80,7 @@ def history_entry(run: Run) -> bytes:
         candidate=candidate.get(run.status, 0),
         dollars=round(run.dollars, 6),
         confidence=run.confidence if run.status is RunStatus.OPENED_PULL_REQUEST else None,
+        language=run.language,
     )
     return encode_record(entry, exclude_defaults=True)
 

@@ -51,6 +51,8 @@ class Recalibration(BaseModel):
     """Added to the log-odds."""
     outcomes: int = Field(ge=1)
     """How many earlier edits it is fitted on."""
+    language: str = ""
+    """Their language, if the confidence itself was not fitted on edits in it."""
 
 
 ONLY_FIXED = (Generator(),)

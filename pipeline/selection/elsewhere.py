@@ -35,7 +35,8 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     Where it fails with the chosen edit, edits come first in the order that are as well founded, and
     pass it and every further script that the chosen one passes. Where there are none, a note says
     that, and whether the unedited code passes it: then the chosen edit is less likely to be right.
-    A script that does not always end the same shows nothing.
+    A note also says where it passes with the chosen edit. A script that does not always end the
+    same shows nothing.
 
     Raises:
         SandboxError: call again to resume.
@@ -54,11 +55,14 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     if len({run.passed for run in found.runs}) == 2 or not runs[chosen].passed:
         more = FurtherScript(text=script, base=found.base, candidates=among, runs=found.runs)
         verdict = replace(verdict, further=(*before, more))
-    if runs[chosen].passed:
-        return verdict
-    better = [c for c in among if runs[c].passed and _keeps_up(before, c, chosen)]
-    name = name_edits(judged.table, verdict.order)[chosen]
     what = "a script that reaches the changed lines from elsewhere"
+    name = name_edits(judged.table, verdict.order)[chosen]
+    if runs[chosen].passed:
+        ends: dict[int | None, str] = {0: "passes", NOT_FIXED: "fails"}
+        first = ends.get(found.base.exit_code, "reaches no verdict")
+        note = f"{what.capitalize()} {first} on the original code and passes with edit {name}."
+        return replace(verdict, notes=(*verdict.notes, note))
+    better = [c for c in among if runs[c].passed and _keeps_up(before, c, chosen)]
     says = f" It prints: “{quote_expectation(runs[chosen].output)}”"
     if not better:
         lost = found.base.passed
@@ -66,7 +70,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
         same = (
             "" if lost or found.base.exit_code != NOT_FIXED else ", as it does on the original code"
         )
-        note = f"{what[0].upper()}{what[1:]} {how} with edit {name}, which was chosen{same}.{says}"
+        note = f"{what.capitalize()} {how} with edit {name}, which was chosen{same}.{says}"
         odds = load_shipped_ratios().ratios.passes.odds(False) if lost else 0.0
         sure = sigmoid(to_log_odds(verdict.confidence) + odds)
         return replace(verdict, notes=(*verdict.notes, note), confidence=sure)

@@ -25,7 +25,7 @@ from pipeline.selection.elsewhere import weigh_elsewhere
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.scoring.canonical import read_base
-from pipeline.selection.scoring.confidence import limit_unfitted
+from pipeline.selection.scoring.confidence import limit_unfitted, recalibrate
 from pipeline.selection.scoring.readings import describe_readings
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests
 from pipeline.selection.ties import compare_by_brought_tests, score_candidates
@@ -137,6 +137,7 @@ class Judge:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
         """
         method = self._options.selection
+        facts = main_language(self._workspace.codebase).facts
         reproduced = reproduced and self._options.gate
         question = SelectionQuestion(
             issue=issue,
@@ -161,7 +162,7 @@ class Judge:
             issue=f"{issue.title}\n{issue.body}",
             repository=issue.repository,
             all_tests=self._options.all_tests_vote,
-            recalibration=self._options.recalibration,
+            recalibration=self._options.recalibration if facts.calibrated else None,
             reward_weight=1 if self._options.orm_weight is None else self._options.orm_weight,
             base=(await self._read_base(table)).get,
         )
@@ -318,11 +319,19 @@ class Judge:
         if facts.calibrated or not verdict.confidence:
             return verdict
         per_test = _count_tests(verdict) > 1
+        learnt = self._options.recalibration
         limited = limit_unfitted(verdict.confidence, per_test=per_test)
         name = facts.name if facts.suffixes else "this language"
         note = f"The probability is not calibrated for {name}."
-        notes = tuple(dict.fromkeys((*verdict.notes, note)))
-        return replace(verdict, confidence=limited, notes=notes)
+        if learnt:
+            count = pluralize(learnt.outcomes, "pull request")
+            note = f"The probability is calibrated on {count} of {name} here."
+        return replace(
+            verdict,
+            confidence=recalibrate(limited, learnt),
+            recalibration=learnt,
+            notes=tuple(dict.fromkeys((*verdict.notes, note))),
+        )
 
     async def _save_verdict(
         self, table: VoteTable, verdict: Verdict, standings: Standings | None = None

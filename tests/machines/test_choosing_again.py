@@ -71,6 +71,10 @@ async def test_the_smallest_stays_where_the_script_passes_with_it(shop: Shop) ->
     chosen, _ = await chosen_by(shop, "evidence", answers, samples=3)
     assert "-= -price" in chosen.candidate.patch.diff
     assert chosen.evidence.further == ()
+    assert any(
+        "from elsewhere passes on the original code and passes with edit" in note
+        for note in chosen.evidence.notes
+    )
 
 
 async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Shop) -> None:

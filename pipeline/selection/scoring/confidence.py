@@ -153,23 +153,37 @@ _MOST_SHIFT: Final = 4.0
 _EDGE: Final = 1e-6
 
 
-def fit_recalibration(decided: Sequence[tuple[float, float]]) -> Recalibration | None:
+def fit_recalibration(
+    decided: Sequence[tuple[float, float]], language: str = ""
+) -> Recalibration | None:
     """The correction that makes stated confidences fit the outcomes; None below `MIN_OUTCOMES`.
+
+    In a `language` on which the confidence was not fitted, any outcome counts: nothing else is
+    known there.
 
     `decided` holds, for each edit, the stated probability and how far the edit was right, both from
     0 to 1. One number is fitted, the shift of the log-odds: more would follow chance in so few. It
     is the most probable one under a normal prior around 0.
     """
-    if len(decided) < MIN_OUTCOMES:
+    if len(decided) < (1 if language else MIN_OUTCOMES):
         return None
     odds = [(to_log_odds(stated), right) for stated, right in decided]
     low, high = -_MOST_SHIFT, _MOST_SHIFT
     while high - low > 1e-4:  # the slope of the log-posterior falls with the shift
         shift = (low + high) / 2
-        # Before anything is known about the repository, the shift has a variance of 1.
-        slope = sum(right - sigmoid(z + shift) for z, right in odds) - shift
+        # Before anything is known about the repository, the shift has a variance of 1; in another
+        # language of a quarter: one outcome alone moves no probability by five points.
+        slope = (
+            sum(right - sigmoid(z + shift) for z, right in odds) - (4 if language else 1) * shift
+        )
         low, high = (shift, high) if slope > 0 else (low, shift)
-    return Recalibration(shift=round((low + high) / 2, 3), outcomes=len(decided))
+    shift = round((low + high) / 2, 3)
+    return Recalibration(shift=shift, outcomes=len(decided), language=language)
+
+
+def recalibrate(confidence: float, found: Recalibration | None) -> float:
+    """The confidence with the correction `found`, 0 to 1."""
+    return sigmoid(to_log_odds(confidence) + found.shift) if found else confidence
 
 
 def undo_recalibration(confidence: float, applied: Recalibration | None) -> float:

@@ -74,6 +74,36 @@ async def test_a_makefile_project_goes_from_label_to_pull_request(
         assert "reproduce_total_subtracts.sh" in body
 
 
+async def test_the_probability_in_a_language_without_data_learns_from_outcomes(
+    start_recorded_bot: StartBot,
+) -> None:
+    recording = shop.answers(
+        RecordedAnswer(call="ranking", reply="<ranking>\ntill.sh\n</ranking>"),
+        RecordedAnswer(call="testing", turn=0, reply=SCRIPT),
+        RecordedAnswer(
+            call="editing/0",
+            turn=0,
+            reply=shop.edit("  echo $(($1 + $2))", path="till.sh", before="  echo $(($1 - $2))"),
+        ),
+        RecordedAnswer(call="reproduction", reply=WORDS),
+    )
+    async with start_recorded_bot(recording) as bot:
+        repo = bot.add_repo(files=FILES)
+        first = await bot.solve(await bot.open_issue(repo))
+        assert first.confidence is not None
+        assert first.confidence <= 0.75
+        assert "not calibrated for this language" in (repo.pulls[-1].body or "")
+        await bot.hub.close_issue(repo.pulls[-1], "alice")
+        await bot.settle()
+
+        again = await bot.solve(await bot.open_issue(repo))
+        body = repo.pulls[-1].body or ""
+        assert again.pull_request != first.pull_request
+        assert again.confidence == first.confidence, "kept uncorrected"
+        assert "calibrated on 1 pull request of this language here" in body
+        assert f"without that, I would say {first.confidence:.0%}" in body
+
+
 async def test_a_script_is_shown_in_its_own_language(start_recorded_bot: StartBot) -> None:
     recording = shop.answers(
         RecordedAnswer(call="ranking", reply="<ranking>\ntill.sh\n</ranking>"),

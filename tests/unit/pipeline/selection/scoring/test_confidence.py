@@ -17,11 +17,11 @@ from pipeline.selection.scoring.confidence import (
     load_shipped_model,
     probability_features,
     ranking,
+    recalibrate,
     undo_recalibration,
     weights_for,
 )
 from pipeline.selection.scoring.features import compute_text_evidence
-from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"
@@ -95,9 +95,20 @@ def test_it_needs_enough_outcomes_and_moves_towards_them_but_not_all_the_way() -
     found = fit_recalibration(wrong)
     assert found is not None
     assert found.outcomes == MIN_OUTCOMES
-    corrected = undo_recalibration(0.8, replace(found, shift=-found.shift))
+    corrected = recalibrate(0.8, found)
     assert 1 / 3 < corrected < 0.5, "a third was right; the prior holds back a little"
     assert undo_recalibration(corrected, found) == pytest.approx(0.8)
+
+
+def test_in_a_language_without_data_each_outcome_counts_and_one_moves_little() -> None:
+    closed = fit_recalibration([(0.7, 0.0)], "Go")
+    assert closed is not None
+    assert (closed.outcomes, closed.language) == (1, "Go")
+    assert 0.65 < recalibrate(0.7, closed) < 0.7
+    many = fit_recalibration([(0.7, 1.0)] * MIN_OUTCOMES, "Go")
+    assert many is not None
+    assert recalibrate(0.7, many) > 0.8
+    assert fit_recalibration([], "Go") is None
 
 
 def test_what_fits_already_is_hardly_changed_and_extremes_stay_finite() -> None:
