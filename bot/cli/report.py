@@ -78,6 +78,8 @@ class TableRow(Frozen):
     """The machine that wrote it, `fixed` or `explore`; empty if unknown."""
     model: str = ""
     """The model that wrote it; empty if unknown."""
+    summary: str = ""
+    """What its sample left about it: its model's words, then its record; empty if nothing."""
     score: float | None = None
     """In log-odds; only differences within the table are meaningful."""
 
@@ -128,7 +130,11 @@ def _table_fields(
     unordered = [c for c in range(len(names)) if c not in order]
     for c in (*order, *unordered):
         candidate = votes.candidates[c]
-        made = {"machine": candidate.machine, "model": candidate.model}
+        made = {
+            "machine": candidate.machine,
+            "model": candidate.model,
+            "summary": candidate.summary,
+        }
         scores = {}
         if standings:
             stands = standings[c]

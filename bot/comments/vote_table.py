@@ -97,7 +97,12 @@ def render_diffs(
 
 
 def _render_diff(candidate: Candidate, characters: int) -> str:
-    return block(drop_index_lines(candidate.patch.diff), characters, "diff")
+    """The diff, after what its sample left about it, if that has room."""
+    diff = block(drop_index_lines(candidate.patch.diff), characters, "diff")
+    if not candidate.summary:
+        return diff
+    left = block(candidate.summary, min(1000, characters), "text")
+    return f"What its sample left, in the model's words and by its record:\n\n{left}\n\n{diff}"
 
 
 def _group_equal(ranked: Sequence[int], standings: Sequence[Standing]) -> list[list[int]]:

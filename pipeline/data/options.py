@@ -142,6 +142,9 @@ class Options(SharedOptions):
     informed: float = Field(default=0.3, ge=0, le=1)
     """The share of samples, rounded down, that see what finished samples tried and must differ;
     never the plain ones. The paper has none."""
+    summaries: bool = True
+    """Whether each sample leaves a summary of what it did, for the informed ones and for the
+    selection machine where it compares pairs. The paper has none."""
     turns: int = Field(default=250, ge=2, le=1000)
     """Model replies of an exploring machine, which mostly ends before: at the sample's share of
     `dollars`."""

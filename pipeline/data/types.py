@@ -103,6 +103,9 @@ class Candidate(Frozen):
     fault: str = ""
     """What its model found wrong with one of those; empty if nothing. Untrusted."""
     fault_of: int = 0
+    summary: str = ""
+    """What its sample left for others: its model's words, then what it did; empty if nothing.
+    Untrusted."""
 
     @property
     def origin(self) -> tuple[str, ...]:

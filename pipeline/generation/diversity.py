@@ -68,6 +68,8 @@ class TriedEdit(Frozen):
     diff: str
     how: str
     """The result of its edit, as a sentence."""
+    summary: str = ""
+    """See `Candidate`."""
 
 
 class Direction(Frozen):
@@ -147,16 +149,17 @@ class FinishedSample(NamedTuple):
     run: Execution | None
     broken: int
     """How many tests of the repository the edit broke."""
+    summary: str = ""
 
 
 def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
     """The edits of finished samples for informed ones; of those with the same code, the first."""
     alike: dict[str, list[TriedEdit]] = {}
-    for sample, diff, run, broken in finished:
+    for sample, diff, run, broken, summary in finished:
         how = _describe_run(run)
         if broken:
             how += f" Tests of the repository that it breaks: {broken}."
-        edit = TriedEdit(sample=sample, diff=diff, how=how)
+        edit = TriedEdit(sample=sample, diff=diff, how=how, summary=summary)
         alike.setdefault(_find_code(diff), []).append(edit)
     found: list[TriedEdit] = []
     for first, *more in alike.values():
@@ -188,7 +191,10 @@ def wrote_the_same(finished: Sequence[FinishedSample]) -> bool:
 
 
 def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
-    return [{"diff": shorten(other.diff, 8000), "how": other.how} for other in others]
+    return [
+        {"diff": shorten(other.diff, 8000), "how": other.how, "summary": other.summary}
+        for other in others
+    ]
 
 
 def _describe_run(run: Execution | None) -> str:

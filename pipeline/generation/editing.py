@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, Habits
@@ -24,7 +25,7 @@ from pipeline.models.base import Message, ModelRequest
 from pipeline.reasons import count_near, describe_cut
 from pipeline.replies import Malformed, Tag, only_tag_or_approval, some_tags
 from pipeline.resources import Resources
-from pipeline.state import ReplyKind, State
+from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
 from sandbox.program import Execution
 
@@ -93,7 +94,27 @@ class EditingState(State):
     """What its model found wrong with an edit that it was shown; empty if nothing. Untrusted."""
     fault_of: int = 0
     """The sample that wrote that edit."""
+    said: str = ""
+    """Its model's newest summary of its work; empty if there is none. Untrusted."""
     machine: str = "fixed"
+
+    def summarise(self) -> str:
+        """What it leaves for others: its model's words, then what it did. Untrusted."""
+        facts = [self.describe_work()]
+        if broken := self.broken[-1:]:
+            names = ", ".join(name[:200] for name in broken[0][:MOST_NAMED])
+            facts += [f"Tests of the repository that its edit breaks: {names}."] * bool(names)
+        if self.phase is not Phase.APPROVED:
+            facts.append("It was cut short: its model did not call the edit done.")
+        return "\n".join([*filter(None, [self.said]), "Record: " + " ".join(facts)])
+
+    def describe_work(self) -> str:
+        """What it did, from its record. Untrusted."""
+        ends = [str(run.exit_code) for run in self.edited if run.exit_code is not None]
+        text = f"It wrote {pluralize(len(self.patches), 'edit')} in {_count_turns(self)}."
+        if len(ends) > 1:
+            text += f" With each, its script ended with exit code {', '.join(ends[-MOST_NAMED:])}."
+        return text
 
     def candidate(self, sample: int) -> Candidate | None:
         """The last edit, after any ending, with the last script that has a verdict on the base."""
@@ -133,6 +154,17 @@ async def take_made_up(state: EditingState, issue: Issue, codebase: Codebase) ->
     new = tuple(number for number in found if number not in state.made_up)
     state.made_up += new
     return new
+
+
+def _count_turns(state: State) -> str:
+    return pluralize(len(state.attempts), "turn")
+
+
+def take_summary(state: EditingState, reply: str, *blocks: str) -> None:
+    """Keep the summary that stands in `reply` beside one of its `blocks`, if there is one."""
+    found = some_tags(reply, "summary", *blocks)
+    if not isinstance(found, Malformed) and (text := found.get("summary", "").strip()):
+        state.said = textwrap.shorten(text, 800, placeholder=" …")
 
 
 def read_informed(
@@ -193,6 +225,7 @@ class EditingMachine(Machine[EditingState]):
                 script=script.text,
                 run=run,
                 ahead=self._options.approve_ahead,
+                summaries=self._options.summaries,
                 **values,
             ),
             scripts=[script.text],
@@ -202,6 +235,8 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
+        if self._options.summaries:
+            take_summary(state, reply, "edit", "script")
         if (same := read_informed(self._task.direction, state, reply)) is not None:
             return same
         pair = some_tags(reply, "edit", "script", "approve")
@@ -288,6 +323,7 @@ class EditingMachine(Machine[EditingState]):
             near=near,
             made_up=made_up,
             ahead=self._options.approve_ahead,
+            summaries=self._options.summaries,
         )
 
 

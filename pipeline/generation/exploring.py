@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import textwrap
 from collections import deque
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -26,10 +27,12 @@ from pipeline.edits.patches import check_form, read_patched
 from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import (
+    MOST_NAMED,
     EditingState,
     describe_near_tests,
     read_informed,
     take_made_up,
+    take_summary,
     tell_broken,
 )
 from pipeline.languages.test_names import is_named
@@ -62,8 +65,15 @@ class ExploringState(EditingState):
     """Why the newest command's changes were not taken over, as a sentence; empty if they were."""
     scratch: dict[str, str] = Field(default_factory=dict[str, str])
     """The files of the scratch folder, by path: they outlive a command and are in no edit."""
+    commands: list[str] = Field(default_factory=list[str])
+    """The commands that ran, each shortened to a line, with its exit code. Untrusted."""
     submitted: str = ""
     """The diff that was submitted and checked last: submitting it again ends the machine."""
+
+    def describe_work(self) -> str:
+        count = len(self.commands)
+        text = f"It ran {pluralize(count, 'command')} in {pluralize(len(self.attempts), 'turn')}"
+        return f"{text}, at last {'; '.join(self.commands[-MOST_NAMED:])}." if count else f"{text}."
 
     def take(self, diff: str) -> None:
         """Continue with `diff`. The candidate stays the last edit that changes anything."""
@@ -236,6 +246,7 @@ class ExploringMachine(Machine[ExploringState]):
             seconds=f"{self._options.execution_seconds:g}",
             language=self._resources.describe_language(),
             scratch=self._scratch,
+            summaries=self._options.summaries,
         )
 
     def start(self) -> ExploringState:
@@ -291,6 +302,8 @@ class ExploringMachine(Machine[ExploringState]):
         return elide(messages, opening=_OPENING, most=most)
 
     async def read(self, state: ExploringState, reply: str) -> ReplyKind | Malformed:
+        if self._options.summaries:
+            take_summary(state, reply, *_TAGS)
         if (same := read_informed(self._task.direction, state, reply)) is not None:
             return same
         pair = some_tags(reply, *_TAGS)
@@ -379,6 +392,9 @@ class ExploringMachine(Machine[ExploringState]):
         run = await self._resources.sandbox.run_command(
             dataclasses.replace(command, files={**command.files, **tools})
         )
+        line = textwrap.shorten(state.text, 120, placeholder=" …")
+        end = run.ending.value if run.exit_code is None else f"exit code {run.exit_code}"
+        state.commands.append(f"`{line}` ({end})")
         lost = ""
         if run.changes is not None:
             own = tuple(one for one in run.changes if self._is_scratch(one))

@@ -222,6 +222,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                 "letter": letter,
                 "diff": table.candidates[c].patch.diff,
                 "suite": suite,
+                "summary": table.candidates[c].summary if self._check else "",
                 "cells": [_cell_text(run) for run in table.runs[c]],
             }
             for letter, c, suite in zip(

@@ -198,16 +198,21 @@ class Sampler:
     async def _collect_candidates(self, samples: Sequence[Sample]) -> list[Candidate]:
         """The edits of `samples` in the repository's own form, in their order."""
 
-        async def collect(candidate: Candidate) -> Candidate:
+        async def collect(sample: Sample, candidate: Candidate) -> Candidate:
             key = f"formatted/{candidate.sample}"
             if (patch := await self._store.load(key, Patch)) is None:
                 sandbox = self._resources.sandbox
                 patch = await format_edit(candidate.patch, self._codebase, sandbox)
                 if patch != candidate.patch:
                     await self._store.save(key, patch)
-            return replace(candidate, patch=patch)
+            return replace(candidate, patch=patch, summary=self._summarise(sample))
 
-        return await gather_all(collect(one.candidate) for one in samples if one.candidate)
+        return await gather_all(
+            collect(one, candidate) for one in samples if (candidate := one.candidate)
+        )
+
+    def _summarise(self, sample: Sample) -> str:
+        return sample.edit.summarise() if sample.edit and self._options.summaries else ""
 
     async def mend(
         self, issue: Issue, script: TestScript, base: Execution, edit: Candidate
@@ -218,7 +223,7 @@ class Sampler:
         None if it writes no other edit. Raises as `sample`.
         """
         how = "It was chosen, and passes what ran before. With it, the script above fails."
-        tried = TriedEdit(sample=edit.sample, diff=edit.patch.diff, how=how)
+        tried = TriedEdit(sample=edit.sample, diff=edit.patch.diff, how=how, summary=edit.summary)
         test = TestingState(pending="", scripts=[script.text], runs=[base])
         given = Sample(self._options.samples, test)
         written = await self._write_edit(issue, given, Direction(others=(tried,)))
@@ -279,10 +284,20 @@ class Sampler:
             return await write_edit(sample, direction)
 
         samples = await _finish_all(map(run_independent, wave))
-        finished = _collect_finished([*before, *samples])
+        finished = self._collect_finished([*before, *samples])
         if self._is_settled(finished):
             return samples
         return await _finish_all(map(edit_informed, samples))
+
+    def _collect_finished(self, samples: Sequence[Sample]) -> list[FinishedSample]:
+        finished: list[FinishedSample] = []
+        for sample in samples:
+            if (edit := sample.edit) and edit.patches:
+                run = edit.edited[-1] if edit.edited else None
+                broken = len(edit.broken[-1]) if edit.broken else 0
+                diff, summary = edit.patches[-1].diff, self._summarise(sample)
+                finished.append(FinishedSample(sample.number, diff, run, broken, summary))
+        return finished
 
     def _is_settled(self, finished: Sequence[FinishedSample]) -> bool:
         """Whether an informed sample has nothing left to check: enough samples, by two generators
@@ -373,16 +388,6 @@ def fit_context(context: Context, model: Model, solver: Model) -> Context:
         return context
     shown, _ = cut_context(context, most)
     return replace(context, files=tuple(shown))
-
-
-def _collect_finished(samples: Sequence[Sample]) -> list[FinishedSample]:
-    finished: list[FinishedSample] = []
-    for sample in samples:
-        if (edit := sample.edit) and edit.patches:
-            run = edit.edited[-1] if edit.edited else None
-            broken = edit.broken[-1] if edit.broken else ()
-            finished.append(FinishedSample(sample.number, edit.patches[-1].diff, run, len(broken)))
-    return finished
 
 
 def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:

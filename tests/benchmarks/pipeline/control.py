@@ -12,19 +12,25 @@ from pathlib import Path
 
 from pipeline.data.options import Options
 from pipeline.data.types import Selection
+from sandbox.frozen import replace
 from tests.benchmarks.pipeline.paper_run import PAPER, PaperRun, replay
 from tests.benchmarks.table import Row
 
 
 async def measure() -> list[Row]:
     paper = await _replay(PAPER)
-    ours = await _replay(Options(dollars=1000, nearby_seconds=0))
+    options = Options(dollars=1000, nearby_seconds=0)
+    ours = await _replay(options)
+    bare = await _replay(replace(options, summaries=False))
     of = "strategy: codemonkeys"
+    without = "summaries: false"
     return [
         Row("calls of a run by default", len(ours.requests), "calls", of, len(paper.requests)),
         Row("price of a run by default", ours.dollars, "$", of, paper.dollars),
         Row("edits written by default", _edits(ours), "edits", of, _edits(paper)),
         Row("edits delivered by default", _delivered(ours), "edits", of, _delivered(paper)),
+        Row("calls with summaries", len(ours.requests), "calls", without, len(bare.requests)),
+        Row("price with summaries", ours.dollars, "$", without, bare.dollars),
     ]
 
 

@@ -36,6 +36,7 @@ ISSUE = Issue(
     repository="acme/large", title="f_1 is wrong", body="f_1 in large.py adds too little."
 )
 WORDS = "I look at what the run says and think about it at some length.\n" * 20
+SUMMARY = f"<summary>\n{WORDS[:400]}\n</summary>\n\n"
 SCRIPT = f"{WORDS}<script>\nimport sys\nsys.exit(2)\n</script>"
 TEST_FILE = (
     f"{WORDS}<test_file>\ndef test_f_1():\n    assert f_1(1) == 3\n</test_file>\n"
@@ -76,7 +77,7 @@ PAPER = apply_preset(Options(strategy="codemonkeys", dollars=1000))
 async def replay(folder: Path, options: Options = PAPER) -> PaperRun:
     """The whole run with its accounting, kept in `folder`; the scout is a model of one's own."""
     codebase = await make_codebase(folder / "r.git", {"large.py": LONG, "small.py": "x = 1\n"})
-    written = {"version": 1, "note": "Made up.", "answers": _answers()}
+    written = {"version": 1, "note": "Made up.", "answers": _answers(options)}
     solving, scouting = (RecordedServer(Recording.model_validate(written)) for _ in range(2))
     store = DirStore(folder / "store")
     meter = await Meter.open(store, 1000)
@@ -115,7 +116,7 @@ def _client(name: str, url: str) -> AnthropicModel:
     return AnthropicModel(profile, Endpoint(url, "recorded"))
 
 
-def _answers() -> list[dict[str, object]]:
+def _answers(options: Options) -> list[dict[str, object]]:
     relevant = "RELEVANCE: Relevant\nSUMMARY: It holds f_1."
     answers: list[dict[str, object]] = [
         {"call": "relevance", "reply": relevant},
@@ -133,6 +134,8 @@ def _answers() -> list[dict[str, object]]:
     for sample in range(SAMPLES):
         for turn in range(REPLIES):
             edit = _edit(sample, turn)
+            if options.summaries:
+                edit = SUMMARY + edit
             answers.append({"call": f"editing/{sample}", "turn": turn, "reply": edit})
     return answers
 

@@ -100,7 +100,15 @@ VALUES: dict[str, object] = {
     "runs": [RUN, STUCK],
     "script": "print(1)\n",
     "diff": "--- a/x\n+++ b/x\n",
-    "candidates": [{"letter": "A", "diff": "--- a\n", "suite": "1 passes.", "cells": ["0", "2"]}],
+    "candidates": [
+        {
+            "letter": "A",
+            "diff": "--- a\n",
+            "suite": "1 passes.",
+            "cells": ["0", "2"],
+            "summary": "The sign.",
+        }
+    ],
     "missing": ["B does not apply."],
     "decided": [DecidingScript("pass", "A fails; B passes")],
     "deciding": [FoundOut("pass", RUN, RUN)],
@@ -109,7 +117,9 @@ VALUES: dict[str, object] = {
     "cap": 2000,
     "count": 10,
     "approach": "Mend the caller.",
-    "others": [{"diff": "--- a\n", "how": "It fails."}],
+    "others": [{"diff": "--- a\n", "how": "It fails.", "summary": "The sign."}],
+    "summaries": True,
+    "summary": "The sign.",
     "agree": False,
     "ahead": True,
     "triage": True,

@@ -106,6 +106,22 @@ def test_the_table_shows_the_unedited_code_first() -> None:
     ]
 
 
+def test_what_a_sample_left_stands_above_its_diff_as_inert_text() -> None:
+    selection = a_selection()
+    left = "The sign.\n```\n</details> @ann <!-- capuchin -->\nRecord: It ran 2 commands."
+    votes = selection.evidence.votes
+    first = replace(votes.candidates[0], summary=left)
+    votes = replace(votes, candidates=(first, *votes.candidates[1:]))
+    told = replace(selection, evidence=replace(selection.evidence, votes=votes))
+    body = pull_request.pull_body(a_run(), told, ACCOUNTS)
+    assert body.count("What its sample left") == 1
+    quoted = body.partition("What its sample left")[2]
+    fenced = quoted.partition("````text\n")[2].partition("\n````")[0]
+    assert "It ran 2 commands." in fenced
+    assert "</details> @ann" in fenced
+    assert quoted.index("It ran 2 commands.") < quoted.index("```diff")
+
+
 def test_a_diff_is_shown_without_the_names_of_blobs() -> None:
     line = f"index {'a' * 40}..{'1' * 40} 100644\n"
     body = pull_request.pull_body(a_run(), a_selection(fix=f"{line}{FIX}"), ACCOUNTS)
