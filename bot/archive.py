@@ -51,7 +51,7 @@ class ObjectStore:
             from obstore.store import S3Store
         except ImportError:
             raise SettingsError(
-                "CAPUCHIN_ARCHIVE needs another package: pip install 'capuchin-bot[s3]'."
+                f"{url} needs another package: pip install 'capuchin-bot[s3]'."
             ) from None
         self.url = url.rstrip("/")
         try:
@@ -62,7 +62,7 @@ class ObjectStore:
                 retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=30)},
             )
         except (BaseError, ValueError) as error:
-            raise SettingsError(f"CAPUCHIN_ARCHIVE: {_cause(error)}") from None
+            raise SettingsError(f"{url} cannot be used: {_cause(error)}") from None
 
     async def put(self, name: str, data: bytes) -> None:
         """Write or replace an object. Raises `ArchiveUnavailable`."""
@@ -87,6 +87,13 @@ class ObjectStore:
             if found.meta["size"] > 1 << 28:  # twice what `build_bundle` packs
                 raise ArchiveUnavailable(f"{self.url}/{name} is too large to read.")
             return bytes(await found.bytes_async())
+
+    async def list_names(self) -> list[str]:
+        """The names of all objects. Raises `ArchiveUnavailable`."""
+        import obstore
+
+        with self._translate_errors():
+            return [one["path"] async for some in obstore.list(self._store) for one in some]
 
     async def delete(self, name: str) -> None:
         """Delete an object, if it is there. Raises `ArchiveUnavailable`."""

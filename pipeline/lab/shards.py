@@ -15,7 +15,8 @@ from pipeline.store import DirStore, ScopedStore, Store
 
 RESULTS: Final = "results"
 """In a folder of results: a folder for each instance that is done."""
-_RUNS: Final = "runs"
+KINDS: Final = ("runs", RESULTS)
+"""Folders of folders by instance. The results come last: they say that the rest is whole."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,7 @@ def join_results(out: Path, shards: Iterable[Path]) -> int:
         for done in sorted((shard / RESULTS).iterdir()):
             if (out / RESULTS / done.name).exists():
                 continue
-            # The results come last: they say that the rest is whole.
-            for kind in (_RUNS, RESULTS):
+            for kind in KINDS:
                 if (shard / kind / done.name).is_dir():
                     _copy_folder(shard / kind / done.name, out / kind / done.name)
             joined += 1

@@ -17,7 +17,8 @@ COMMANDS = (
 )  # fmt: skip
 ACTIONS = (
     "config check", "config show", "config schema",
-    "learn collect", "learn filter", "learn make", "learn merge", "learn sample", "learn train",
+    "learn collect", "learn filter", "learn make", "learn merge",
+    "learn publish", "learn sample", "learn train",
     "learn judge",
 )  # fmt: skip
 

@@ -194,7 +194,7 @@ async def open_reader(
 ) -> AsyncGenerator[GitHubReader]:
     """A reader with the token of the settings."""
     async with GitHubClient(settings.github_url.rstrip("/")) as client:
-        yield GitHubReader(client, settings, trees, store)
+        yield GitHubReader(client, settings, trees.resolve(), store)
 
 
 def check_repository(repository: str, *, benchmarks: bool) -> None:

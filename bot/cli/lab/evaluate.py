@@ -29,6 +29,7 @@ from bot.cli.lab.evaluate_solve import (
     write_solved,
 )
 from bot.cli.run_input import WrongUsage
+from bot.errors import BotError
 from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
@@ -102,9 +103,9 @@ def register(subparsers: Subparsers) -> None:
         "by every method named, and the report compares them",
     )  # fmt: skip
     parser.add_argument(
-        "--merge", type=Path, nargs="*", metavar="DIR",
-        help="with --solve: join what shards have solved, in OUT and in the folders DIR, and "
-        "report it as one run; nothing else runs",
+        "--merge", nargs="*", metavar="DIR",
+        help="with --solve: join what shards have solved, in OUT and in the folders, or object "
+        "stores s3://…, DIR, and report it as one run; nothing else runs",
     )  # fmt: skip
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
@@ -134,7 +135,7 @@ def run_command(args: argparse.Namespace) -> int:
     except (BadData, SettingsError, WrongUsage) as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
-    except (OtherFormat, ModelError, SandboxError, GitFailed, OSError) as error:
+    except (OtherFormat, ModelError, SandboxError, GitFailed, BotError, OSError) as error:
         kind = "" if isinstance(error, OtherFormat) else f"{type(error).__name__}: "
         sys.stderr.write(f"capuchin: {kind}{error}\n")
         if args.solve or (args.grade and args.out):
@@ -164,8 +165,8 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
 
 
 def _check_solve(args: argparse.Namespace) -> None:
-    if (args.set or args.selection or args.shard.is_part) and not args.solve:
-        raise BadData("--set, --selection and --shard need --solve.")
+    if (args.set or args.selection or args.shard.is_part or args.share) and not args.solve:
+        raise BadData("--set, --selection, --shard and --share need --solve.")
     if args.merge is not None and (not args.solve or args.shard.is_part):
         raise BadData("--merge needs --solve OUT, and joins all shards: leave out --shard.")
     trees = args.trees or args.merge is not None
@@ -212,7 +213,7 @@ def _execute(args: argparse.Namespace) -> None:
 def _solve(args: argparse.Namespace) -> None:
     task = SolveTask(
         args.trees, args.solve, args.budget, args.samples, dict(args.set),
-        tuple(dict.fromkeys(args.selection)), args.shard,
+        tuple(dict.fromkeys(args.selection)), args.shard, args.share,
     )  # fmt: skip
     rows = read_rows(args.instances, GradedInstance)
     settings = Settings.from_env()

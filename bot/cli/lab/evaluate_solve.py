@@ -15,8 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from bot.archive import ObjectStore
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest, open_runner, write_output
+from bot.cli.lab.shared_results import SharedResults, join_shards
 from bot.cli.local_run import (
     build_run_files,
     load_config,
@@ -30,7 +32,7 @@ from bot.data.run import RunId
 from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
 from bot.safe_text import printable
-from bot.settings import Settings
+from bot.settings import Settings, SettingsError
 from bot.storage.workers import InFlightWork
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
@@ -44,7 +46,7 @@ from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
 from pipeline.lab.recall import open_base, scope_of_clone
 from pipeline.lab.runs import evaluate_runs
-from pipeline.lab.shards import Shard, join_results, open_results, parse_shard
+from pipeline.lab.shards import Shard, parse_shard
 from pipeline.lab.solving import (
     CostLine,
     SolvedInstance,
@@ -209,6 +211,8 @@ class SolveTask:
     selections: Sequence[SelectionMethod] = ()
     """Each run chooses by the first of these, unless `set_` says otherwise, then by the others."""
     shard: Shard = field(default_factory=Shard)
+    share: ObjectStore | None = None
+    """Where other shards' results are, beside those in `out`."""
 
     def build_options(self, *, graded: bool) -> Options:
         """The options of every run. Raises WrongUsage: one is unknown, or out of range."""
@@ -223,10 +227,12 @@ class SolveTask:
 
     async def load(self, row: LocatedInstance) -> SolvedInstance | None:
         """What is known of an instance that is done."""
-        return await open_results(self.out, row.instance_id).load(self._key(row), SolvedInstance)
+        results = SharedResults(self.out, self.share)
+        return await results.load(row.instance_id, self._key(row), SolvedInstance)
 
     async def save(self, row: LocatedInstance, found: SolvedInstance) -> None:
-        await open_results(self.out, row.instance_id).save(self._key(row), found)
+        results = SharedResults(self.out, self.share)
+        await results.save(row.instance_id, self._key(row), found)
 
     def _key(self, row: LocatedInstance) -> str:
         kind = "solved" if isinstance(row, GradedInstance) else "sampled"
@@ -258,6 +264,19 @@ def add_shard_option(parser: argparse.ArgumentParser, where: str = "") -> None:
         "--shard", type=_parse_shard, default=Shard(), metavar="K/N",
         help=f"{where}work on the K-th of N parts of the instances, so that N machines share them",
     )  # fmt: skip
+    parser.add_argument(
+        "--share", type=open_share, metavar="s3://BUCKET/PREFIX",
+        help=f"{where}keep what is done in an object store too, and take from there what other "
+        "shards have done (address and keys: the AWS_ variables)",
+    )  # fmt: skip
+
+
+def open_share(url: str) -> ObjectStore:
+    """The store at `url`. Raises ArgumentTypeError."""
+    try:
+        return ObjectStore(url)
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _parse_shard(text: str) -> Shard:
@@ -307,13 +326,13 @@ async def solve_instances(
 
 
 async def merge_solved(
-    task: SolveTask, rows: Sequence[LocatedInstance], shards: Sequence[Path]
+    task: SolveTask, rows: Sequence[LocatedInstance], shards: Sequence[str]
 ) -> tuple[SolvedInstance, ...]:
     """What the shards solved, in `OUT` and in the folders `shards`; nothing runs.
 
-    Raises BadData, OSError as `join_results`.
+    Raises as `join_shards`.
     """
-    await asyncio.to_thread(join_results, task.out, shards)
+    await join_shards(task.out, shards)
     left = "No shard has finished it: run its shard again."
     return tuple(
         [

@@ -8,7 +8,7 @@ import functools
 import json
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from bot.archive import ArchiveUnavailable
 from bot.cli import FAILED, USAGE
 from bot.cli.display import print_progress
 from bot.cli.lab.collect_github import check_repository, collect_repositories, open_reader
@@ -28,6 +29,7 @@ from bot.cli.lab.evaluate_solve import (
     solve_instances,
 )
 from bot.cli.lab.learn_make import make_instances
+from bot.cli.lab.shared_results import SharedResults, join_shards
 from bot.cli.run_input import WrongUsage
 from bot.comments.status import find_run
 from bot.data.run import now
@@ -38,7 +40,7 @@ from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from bot.storage.history import HISTORY_DAYS
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.learning.attempts import read_attempts
@@ -49,6 +51,7 @@ from pipeline.lab.learning.collect import (
     read_instance_issues,
     read_public_attempts,
     read_pulls,
+    read_trajectories,
 )
 from pipeline.lab.learning.filtering import (
     ROW_FILES,
@@ -74,6 +77,7 @@ from pipeline.lab.learning.interpreter import (
     write_training_report,
 )
 from pipeline.lab.learning.judging import Level, judge, list_score_requests, render_gains
+from pipeline.lab.learning.publishing import INSTANCES, open_rows, publish
 from pipeline.lab.learning.records import (
     ATTEMPTS,
     Attempt,
@@ -89,7 +93,6 @@ from pipeline.lab.learning.records import (
     write_rows,
 )
 from pipeline.lab.recall import CannotMeasure, read_code
-from pipeline.lab.shards import join_results, open_results
 from pipeline.models.base import ModelError
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, ScopedStore, digest
@@ -145,14 +148,28 @@ def run_collect(args: argparse.Namespace) -> None:
         if args.issues:
             rows = read_lines(args.issues, IssueRow)
             data.add(_report(*asyncio.run(read_history(rows, args.trees))))
-        if args.predictions:
-            given = (args.instances, args.predictions, args.labels)
-            data.add(read_public_attempts(*given))
-        elif args.instances:
-            data.add(read_instance_issues(args.instances, args.trees))
+        if args.instances:
+            with open_rows(args.instances, args.python) as rows:
+                if args.predictions:
+                    data.add(read_public_attempts(rows, args.predictions, args.labels))
+                else:
+                    data.add(read_instance_issues(rows, args.trees))
+        if args.trajectories:
+            _collect_trajectories(args, data)
         if args.runs:
             asyncio.run(_collect_runs(args.runs, args.outcomes, data))
     _print_size(args.data)
+
+
+def _collect_trajectories(args: argparse.Namespace, data: DataWriter) -> None:
+    taken, left_out = 0, Counter[str]()
+    with open_rows(args.trajectories, args.python) as rows:
+        for attempt in read_trajectories(rows, data.issues, left_out):
+            data.add(LearningData((), (attempt,)))
+            taken += 1
+    sys.stdout.write(f"{taken:,} {agree(taken, 'trajectory', 'trajectories')} taken.\n")
+    for why, count in left_out.items():
+        sys.stdout.write(f"{count} left out: {why}.\n")
 
 
 async def _collect_runs(runs: Path, repository: str, data: DataWriter) -> None:
@@ -184,7 +201,8 @@ def run_sample(args: argparse.Namespace) -> None:
     """
     issues = read_issues(args.data)
     if args.instances:
-        given = read_instance_issues(args.instances, args.trees)
+        with open_rows(args.instances, args.python) as file:
+            given = read_instance_issues(file, args.trees)
         issues |= {one.id: one for one in given.issues}
         if not args.shard.is_part:  # shards only read DATA
             with open_data(args.data) as data:
@@ -193,8 +211,9 @@ def run_sample(args: argparse.Namespace) -> None:
     if not rows:
         raise BadData(f"{args.data} holds no issue with its commit: collect some first.")
     task = SolveTask(
-        args.trees, args.out, args.budget, args.samples, dict(args.set), shard=args.shard
-    )
+        args.trees, args.out, args.budget, args.samples, dict(args.set), shard=args.shard,
+        share=args.share,
+    )  # fmt: skip
     found = asyncio.run(solve_instances(task, rows, Settings.from_env()))
     unfinished = sum(bool(one.unfinished) for one in found)
     dollars = sum(one.dollars for one in found)
@@ -225,9 +244,9 @@ def run_make(args: argparse.Namespace) -> None:
 def run_merge(args: argparse.Namespace) -> None:
     """Join the results of shards that worked in folders of their own.
 
-    Raises BadData, OSError as `join_results`.
+    Raises as `join_shards`.
     """
-    joined = join_results(args.out, args.shards)
+    joined = asyncio.run(join_shards(args.out, args.shards))
     sys.stdout.write(f"{pluralize(joined, 'result')} added to {args.out}.\n")
 
 
@@ -253,11 +272,10 @@ async def _collect_github(args: argparse.Namespace) -> None:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    sources = (args.runs, args.pulls, args.github, args.top, args.issues, args.instances)
-    if not any(sources):
-        raise BadData(
-            "Specify what to collect: --runs, --pulls, --github, --top, --issues or --instances."
-        )
+    sources = ("runs", "pulls", "github", "top", "issues", "instances", "trajectories")
+    if not any(getattr(args, source) for source in sources):
+        known = ", ".join(f"--{source}" for source in sources)
+        raise BadData(f"Specify what to collect by one of {known}.")
     if (args.issues or args.github or args.top) and not args.trees:
         raise BadData("--github, --top and --issues need --trees, a folder of bare clones.")
     if args.top is not None and args.top < 1:
@@ -301,7 +319,7 @@ def run_filter(args: argparse.Namespace) -> None:
     checked: dict[str, CheckedIssue] = {}
     if args.trees:
         own = [one for one in issues.values() if args.shard.holds(one.id)]
-        work = _Executing(args.data, args.out, args.trees, places)
+        work = _Executing(args.data, args.trees, places, SharedResults(args.out, args.share))
         checked = asyncio.run(work.execute_all(own, Settings.from_env()))
     if args.shard.is_part:
         sys.stdout.write(
@@ -317,9 +335,7 @@ def run_filter(args: argparse.Namespace) -> None:
 
     issues = {name: checked.get(name, CheckedIssue()).complete(one) for name, one in issues.items()}
     report = filter_data(issues, read, args.out, easy=easy, until=args.until)
-    write_rows(
-        args.out / "instances.jsonl", (to_instance(i) for i in issues.values() if i.fail_to_pass)
-    )
+    write_rows(args.out / INSTANCES, (to_instance(i) for i in issues.values() if i.fail_to_pass))
     text = render_filter_report(report)
     (args.out / "report.md").write_text(text, encoding="utf-8")
     sys.stdout.write(printable(text))
@@ -327,12 +343,12 @@ def run_filter(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class _Executing:
-    """Gathers the evidence that attempts lack, several issues at a time; it is saved in `out`."""
+    """Gathers the evidence that attempts lack, several issues at a time."""
 
     data: Path
-    out: Path
     trees: Path
     places: Mapping[str, int]
+    results: SharedResults
 
     async def execute_all(
         self, issues: Sequence[SolvedIssue], settings: Settings
@@ -355,13 +371,12 @@ class _Executing:
         if not attempts and not unknown:
             return None
         texts = [text for one in attempts for text in (one.source, one.script, one.diff)]
-        store = open_results(self.out, issue.id)
         key = f"checked-{digest(issue.model_dump_json(), *texts)[:24]}"
-        found = await store.load(key, CheckedIssue)
+        found = await self.results.load(issue.id, key, CheckedIssue)
         if found is None:
             found = await self._execute_new(issue, attempts, places)
             if found:
-                await store.save(key, found)
+                await self.results.save(issue.id, key, found)
         return found
 
     def _read(self, name: str) -> Iterable[Attempt]:
@@ -371,7 +386,7 @@ class _Executing:
         self, issue: SolvedIssue, attempts: Sequence[Attempt], places: Workplaces
     ) -> CheckedIssue | None:
         """None: nothing can be executed here."""
-        store = ScopedStore(DirStore(self.out / "executions"), issue.id)
+        store = ScopedStore(DirStore(self.results.out / "executions"), issue.id)
         try:
             async with places.open(to_instance(issue), store) as place:
                 checker = Checker(place.codebase, place.sandbox, place.store)
@@ -387,6 +402,15 @@ class _Executing:
         finally:
             await places.evict_images()
         return checked
+
+
+def run_publish(args: argparse.Namespace) -> None:
+    """Write filtered data as a data set for Hugging Face's hub. Raises as `publish`."""
+    sizes = publish(args.data, args.out, args.python)
+    rows = sum(count for splits in sizes.values() for count, _ in splits.values())
+    sys.stdout.write(
+        f"{pluralize(rows, 'row')} in {args.out}; read README.md, the licences in it before all.\n"
+    )
 
 
 def run_train(args: argparse.Namespace) -> None:
@@ -515,8 +539,11 @@ _COLLECT: tuple[Option, ...] = (
     _path("--issues", "FILE", "JSON lines: closed issues; their edits are looked up in the clones "
           "of --trees"),
     _path("--trees", "DIR", "a folder of bare clones; those of --github and --top are made"),
-    _path("--instances", "FILE", "solved issues in the format of SWE-bench, SWE-Gym, SWE-rebench "
-          "or SWE-smith"),
+    _path("--instances", "PATH", "solved issues in the format of SWE-bench, SWE-Gym, SWE-rebench "
+          "or SWE-smith: JSON lines, or parquet as on Hugging Face"),
+    _path("--trajectories", "PATH", "labelled edits of public systems' runs at collected issues: "
+          "JSON lines, or parquet as on Hugging Face"),
+    _PYTHON,
     _path("--predictions", "DIR", "with --instances: public systems' edits"),
     _path("--labels", "FILE", "with --predictions: JSON that maps a system to what it resolves "
           "(default: no labels; `learn filter --trees` finds them by the benchmark's tests)"),
@@ -525,7 +552,8 @@ _SAMPLE: tuple[Option, ...] = (
     _DATA,
     _path("--trees", "DIR", "a folder of bare clones", required=True),
     _path("--out", "DIR", "where to keep the runs", required=True),
-    _path("--instances", "FILE", "add these issues, in a format that `learn collect` reads"),
+    _path("--instances", "PATH", "add these issues, in a format that `learn collect` reads"),
+    _PYTHON,
 )
 _MAKE: tuple[Option, ...] = (
     ("repository", {"metavar": "OWNER/NAME"}),
@@ -537,7 +565,7 @@ _MAKE: tuple[Option, ...] = (
 )  # fmt: skip
 _MERGE: tuple[Option, ...] = (
     _path("out", "OUT", "the folder that receives all"),
-    _path("shards", "DIR", "a shard's --out", nargs="+"),
+    ("shards", {"metavar": "DIR", "nargs": "+", "help": "a shard's --out, or all shards' --share"}),
 )
 _FILTER: tuple[Option, ...] = (
     _DATA,
@@ -549,6 +577,11 @@ _FILTER: tuple[Option, ...] = (
     ("--until", {"metavar": "DATE", "default": "", "help": "training data ends before this date "
      "(ISO 8601; default: the median date of the test issues)"}),
 )  # fmt: skip
+_PUBLISH: tuple[Option, ...] = (
+    _ROWS,
+    _path("--out", "DIR", "a new folder for the parquet files and their card", required=True),
+    _PYTHON,
+)
 _TRAIN: tuple[Option, ...] = (
     ("kind", {"choices": ("policy", "prm", "orm")}),
     _ROWS,
@@ -590,6 +623,7 @@ def register(subparsers: Subparsers) -> None:
         ("sample", run_sample, _SAMPLE, "run the pipeline on the issues of DATA; again to go on"),
         ("filter", run_filter, _FILTER, "write the training rows that pass the four checks"),
         ("merge", run_merge, _MERGE, "join what shards of `sample` or `filter` have done"),
+        ("publish", run_publish, _PUBLISH, "write the rows as a data set for Hugging Face"),
         ("train", run_train, _TRAIN, "train a model; run it again to continue"),
         ("judge", run_judge, _JUDGE, "compare a reward model with Capuchin's own confidence"),
     ):
@@ -604,7 +638,8 @@ def register(subparsers: Subparsers) -> None:
 
 
 _FAILURES = (
-    TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, GitHubUnavailable, OSError,
+    TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, GitHubUnavailable,
+    ArchiveUnavailable, OSError,
 )  # fmt: skip
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, Field
 
 from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.unified_diff import FileDiff, parse_diff, split_diff
@@ -144,6 +144,42 @@ def read_public_attempts(instances: Path, predictions: Path, labels: Path | None
             if name in known
         )
     return LearningData(found.issues, attempts)
+
+
+class Trajectory(BaseModel):
+    """The end of a public system's run, with the names that SWE-Gym, SWE-rebench, SWE-smith and
+    SWE-agent's data set give it. Its conversation is of another machine than ours."""
+
+    instance_id: str
+    model: str = Field(
+        default="", validation_alias=AliasChoices("model", "model_name", "model_name_or_path")
+    )
+    number: str = Field(
+        default="", validation_alias=AliasChoices("traj_id", "trajectory_id", "run_id")
+    )
+    diff: str = Field(
+        default="",
+        validation_alias=AliasChoices(
+            "model_patch", "generated_patch", "patch", AliasPath("test_result", "git_patch")
+        ),
+    )
+    resolved: bool | None = Field(default=None, validation_alias=AliasChoices("resolved", "target"))
+
+
+def read_trajectories(
+    path: Path, known: Container[str], left_out: Counter[str]
+) -> Iterator[Attempt]:
+    """The labelled edits with which runs ended, at issues that are `known`. Raises BadData."""
+    for number, row in enumerate(read_lines(path, Trajectory), 1):
+        if row.instance_id not in known:
+            left_out["its issue is not collected"] += 1
+        elif not row.diff.strip():
+            left_out["it ended without an edit"] += 1
+        else:
+            source = f"{row.model or 'trajectory'} {row.number or number}"
+            yield Attempt(
+                issue=row.instance_id, source=source, diff=row.diff, resolved=row.resolved
+            )
 
 
 SHORTEST_ISSUE, MOST_LINKS, MOST_FILES = 20, 3, 5

@@ -89,8 +89,8 @@ def find_interpreter(python: Path | None) -> str:
     if ended.returncode:
         raise BadData(
             f"{found} has no torch, trl, peft and datasets. Make an environment with them (python "
-            "-m venv V; V/bin/pip install -r deploy/learn-cuda13.lock, or one beside it) and name it: --python "
-            "V/bin/python."
+            "-m venv V; V/bin/pip install -r deploy/learn-cuda13.lock, or learn-cpu.lock) and name "
+            "it: --python V/bin/python."
         )
     return found
 

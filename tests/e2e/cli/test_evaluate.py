@@ -22,6 +22,7 @@ from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
 from tests.support.recorded.recording import RecordedAnswer
 from tests.support.recorded.server import RecordedServer
+from tests.support.s3 import S3Server, run_s3
 
 TILL, TESTS = shop.FILES["shop/till.py"], shop.FILES["tests/test_till.py"]
 GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")
@@ -80,9 +81,9 @@ class Benchmark:
         process = await asyncio.create_subprocess_exec(*PROGRAM, *self.words(more))
         return await process.wait()
 
-    async def kill(self, more: Sequence[str], begun: Path) -> None:
+    async def kill(self, words: Sequence[str], begun: Path) -> None:
         """Begin, and kill it once its run at `begun` has saved something."""
-        process = await asyncio.create_subprocess_exec(*PROGRAM, *self.words(more))
+        process = await asyncio.create_subprocess_exec(*PROGRAM, *words)
         while not list(begun.rglob("*.json")):
             assert process.returncode is None, "it ended before it was killed"
             await asyncio.sleep(0.02)
@@ -280,7 +281,7 @@ async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
         out = str(benchmark.folder / f"part{number}")
         return ["--solve", out, *quick, "--shard", f"{number}/3"]
 
-    await benchmark.kill(solve(2), benchmark.folder / f"part2/runs/{names[1]}/run")
+    await benchmark.kill(benchmark.words(solve(2)), benchmark.folder / f"part2/runs/{names[1]}/run")
     for number in (1, 3):
         assert await benchmark.evaluate(*solve(number)) == 0
     parts = [str(benchmark.folder / f"part{number}") for number in (1, 2, 3)]
@@ -308,21 +309,37 @@ async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
 
 
 async def test_sampled_trajectories_become_rows_and_shards_share_the_work(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each on a machine of its own, of which one dies with its disk; they share an object store."""
+    with run_s3(benchmark.folder / "s3", monkeypatch) as s3:
+        await share_the_work(benchmark, capsys, s3)
+
+
+async def share_the_work(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str], s3: S3Server
 ) -> None:
     names = name_shards(2)
     benchmark.llm.recording = shop.answers(shop.RIGHT_AT_ONCE)
     benchmark.repeat(names, keep=("problem_statement", "base_commit", "patch", "repo"))
     data, runs = benchmark.folder / "data", benchmark.folder / "sampled"
     trees = ["--trees", str(benchmark.folder / "trees")]
-    sample = ["learn", "sample", str(data), "--out", str(runs), *trees]
-    sample += ["--set", "strategy=codemonkeys", "--set", "samples=1"]
+    quick = ["--set", "strategy=codemonkeys", "--set", "samples=1", "--share", "s3://old/runs"]
+
+    def to(out: Path) -> list[str]:
+        return ["learn", "sample", str(data), "--out", str(out), *trees, *quick]
+
+    sample = to(runs)
     given = ["--instances", str(benchmark.instances)]
     assert await asyncio.to_thread(main, sample) == 2
     assert "no issue" in capsys.readouterr().err
+    lost = benchmark.folder / "lost"
+    await benchmark.kill([*to(lost), *given, "--shard", "2/2"], lost / f"runs/{names[1]}/run")
+    assert s3.list_objects() == []
     for number in (1, 2):
-        part = [*sample, *given, "--shard", f"{number}/2"]
+        part = [*to(benchmark.folder / f"runs{number}"), *given, "--shard", f"{number}/2"]
         assert await asyncio.to_thread(main, part) == 0
+    assert s3.list_objects() == sorted(f"old/runs/{name}.tar.zst" for name in names)
     asked = len(benchmark.llm.requests)
     assert not data.exists(), "shards only read it"
     for _ in range(2):
@@ -337,11 +354,14 @@ async def test_sampled_trajectories_become_rows_and_shards_share_the_work(
     assert main(["learn", "filter", str(data), "--out", str(rows), "--shard", "1/2"]) == 2
     for number in (1, 2):
         part = [*words, str(benchmark.folder / f"rows{number}"), "--shard", f"{number}/2"]
-        assert await asyncio.to_thread(main, part) == 0
-    parts = [str(benchmark.folder / f"rows{number}") for number in (1, 2)]
-    assert main(["learn", "merge", str(rows), *parts]) == 0
-    assert main(["learn", "merge", str(rows), *parts]) == 0
-    assert "0 results added" in capsys.readouterr().out
+        assert await asyncio.to_thread(main, [*part, "--share", "s3://old/rows"]) == 0
+    parts = [str(benchmark.folder / "rows1"), "s3://old/rows"]
+    for added in (2, 0):
+        assert await asyncio.to_thread(main, ["learn", "merge", str(rows), *parts]) == 0
+        assert f"{added} results added" in capsys.readouterr().out
+    assert await asyncio.to_thread(main, ["learn", "merge", str(rows), "s3://none/rows"]) == 1
+    with pytest.raises(SystemExit):
+        main([*sample, "--share", "old"])
     assert await asyncio.to_thread(main, [*words, str(rows)]) == 0
     found = read_all_rows(rows)
     assert {row.issue for row in found.candidates if row.right} == set(names)

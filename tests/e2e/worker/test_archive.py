@@ -6,14 +6,9 @@ import dataclasses
 import io
 import logging
 import re
-import subprocess
-import sys
 import tarfile
-import time
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import httpx
 import pytest
@@ -26,9 +21,9 @@ from bot.cli.doctor_services import CheckFailed
 from bot.data.run import Run, now
 from bot.settings import Settings, SettingsError
 from bot.storage.checkpoints import LONG_LIVED_KEYS
-from capuchin_demo.environment import find_free_port
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.s3 import S3Server, run_s3
 
 ARCHIVE = "s3://old/of/capuchin"
 TOKEN = "operators"
@@ -196,68 +191,3 @@ async def test_a_bucket_that_is_not_there_is_named(s3: S3Server) -> None:
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="CAPUCHIN_ARCHIVE"):
         Settings.from_env({"CAPUCHIN_ARCHIVE": url})
-
-
-KEY: Final = "capuchin"
-SECRET: Final = "not-a-secret"
-START_SECONDS: Final = 120
-
-
-class S3Server:
-    """Serves the folders in `folder` as buckets, to `KEY` alone."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = find_free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Returns when it answers."""
-        self._process = subprocess.Popen(
-            [
-                Path(sys.executable).with_name("rclone"),
-                *("serve", "s3", f"--addr=127.0.0.1:{self.port}", f"--auth-key={KEY},{SECRET}"),
-                # With 0, rclone reads a folder until no time has passed since: it may never end.
-                *("--config=", "--dir-cache-time=10ms", f":local:{self.folder}"),
-            ],
-            env={"HOME": str(self.folder.parent)},
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                httpx.get(self.url, trust_env=False)
-            except httpx.TransportError:
-                assert time.monotonic() < deadline, "rclone does not start"
-                time.sleep(0.02)
-            else:
-                return
-
-    def stop(self) -> None:
-        """Stop at once; what is written stays."""
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def list_objects(self) -> list[str]:
-        """The paths of all objects, with their buckets, in order."""
-        files = (path for path in self.folder.rglob("*") if path.is_file())
-        return sorted(str(path.relative_to(self.folder)) for path in files)
-
-
-@contextmanager
-def run_s3(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[S3Server]:
-    """A server with the bucket `old`; the standard variables name it and the right keys."""
-    (folder / "old").mkdir(parents=True)
-    server = S3Server(folder)
-    server.start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    try:
-        yield server
-    finally:
-        server.stop()

@@ -1,0 +1,88 @@
+"""Results of shards in an object store that all machines see, in place of a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import zstandard
+from pydantic import BaseModel
+
+from bot.archive import ArchiveUnavailable, ObjectStore
+from pipeline.lab.shards import KINDS, join_results, open_results
+
+_SUFFIX: Final = ".tar.zst"
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class SharedResults:
+    """What is done in `out`, and in the store where there is one."""
+
+    out: Path
+    store: ObjectStore | None = None
+
+    async def load(self, name: str, key: str, kind: type[T]) -> T | None:
+        """What is saved of an instance, here or by another machine, whose run comes with it.
+
+        Raises `ArchiveUnavailable`, OSError.
+        """
+        results = open_results(self.out, name)
+        found = await results.load(key, kind)
+        if found is None and self.store and (data := await self.store.get(f"{name}{_SUFFIX}")):
+            await asyncio.to_thread(_unpack, data, self.out)
+            found = await results.load(key, kind)
+        return found
+
+    async def save(self, name: str, key: str, value: BaseModel) -> None:
+        """Save what is done for an instance. Raises `ArchiveUnavailable`, OSError."""
+        await open_results(self.out, name).save(key, value)
+        if self.store:
+            await self.store.put(f"{name}{_SUFFIX}", await asyncio.to_thread(_pack, self.out, name))
+
+
+async def join_shards(out: Path, shards: Sequence[str]) -> int:
+    """Copy into `out` what is done in the folders and object stores `shards`; return how much.
+
+    Raises:
+        BadData, SettingsError: one cannot be used.
+        ArchiveUnavailable, OSError: call again to go on.
+    """
+    joined = 0
+    for shard in shards:
+        if not shard.startswith("s3://"):
+            joined += await asyncio.to_thread(join_results, out, [Path(shard)])
+            continue
+        store = ObjectStore(shard)
+        for found in await store.list_names():
+            data = await store.get(found) if found.endswith(_SUFFIX) else None
+            joined += await asyncio.to_thread(_unpack, data, out) if data else 0
+    return joined
+
+
+def _pack(out: Path, name: str) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for kind in KINDS:
+            if (out / kind / name).is_dir():
+                archive.add(out / kind / name, f"{kind}/{name}")
+    return zstandard.compress(packed.getvalue())
+
+
+def _unpack(data: bytes, out: Path) -> int:
+    with ExitStack() as stack:
+        try:
+            unpacked = io.BytesIO(zstandard.ZstdDecompressor().decompressobj().decompress(data))
+            archive = stack.enter_context(tarfile.open(fileobj=unpacked))
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-shard-"))
+            archive.extractall(scratch, filter="data")
+        except (zstandard.ZstdError, tarfile.TarError) as error:
+            raise ArchiveUnavailable(f"An object is not the result of a shard: {error}") from None
+        return join_results(out, [Path(scratch)])

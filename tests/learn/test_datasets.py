@@ -1,0 +1,159 @@
+"""Data sets in the layout of Hugging Face's hub, read and written by the trainer's interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bot.cli import main
+from pipeline.lab.learning.filtering import to_instance
+from pipeline.lab.learning.records import index_attempts, read_group, read_issues, write_rows
+from sandbox.frozen import replace
+from tests.support.data.diffs import diff_of
+from tests.support.data.learning_rows import APART, ROWS, write_learning_rows
+
+PATCH = diff_of("a = 1\nb = 1\n", "a = 2\nb = 1\n", "m.py")
+WRONG = diff_of("a = 1\nb = 1\n", "a = 3\nb = 1\n", "m.py")
+WRITE = """
+import datetime, json, sys
+from pathlib import Path
+import pyarrow, pyarrow.parquet
+for path, rows in json.loads(sys.stdin.read()).items():
+    for row in rows:
+        if isinstance(row.get("created_at"), int):
+            row["created_at"] = datetime.datetime.fromtimestamp(row["created_at"])
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+"""
+LOAD = """
+import json, sys
+from datasets import load_dataset
+from huggingface_hub import DatasetCard
+folder, kinds = sys.argv[1], sys.argv[2:]
+loaded = {kind: load_dataset(folder, kind) for kind in kinds}
+card = DatasetCard.load(folder + "/README.md")
+print(json.dumps({
+    "rows": {kind: {split: rows.num_rows for split, rows in one.items()}
+             for kind, one in loaded.items()},
+    "first": loaded["orm"]["train"][0], "licence": card.data.license,
+    "right": [row["right"] for row in loaded["candidates"]["test"]],
+}))
+"""
+
+
+def write_parquet(python: str, files: dict[Path, list[dict[str, Any]]]) -> None:
+    text = json.dumps({str(path): rows for path, rows in files.items()})
+    subprocess.run([python, "-c", WRITE], input=text.encode(), check=True)
+
+
+def instance(name: str, **more: object) -> dict[str, Any]:
+    return {
+        "instance_id": name,
+        "repo": "acme/shop",
+        "problem_statement": f"Wrong total in {name}\n\nIt subtracts.",
+        "patch": PATCH,
+        "FAIL_TO_PASS": ["tests/test_m.py::test_a"],
+        "PASS_TO_PASS": [],
+        **more,
+    }
+
+
+def test_public_data_sets_are_read_as_they_lie_on_the_hub(
+    tmp_path: Path, trainer_python: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The fields of SWE-Gym, SWE-rebench and SWE-smith, and of runs on each of them."""
+    gym, rebench, smith, runs = (tmp_path / name for name in ("gym", "rebench", "smith", "runs"))
+    told = {"test_patch": PATCH, "base_commit": "a" * 40}
+    dated = instance("r-1", license_name="MIT", created_at=1_700_000_000, **told)
+    messages = [{"role": "user", "content": "Mend it."}]
+    solved = {"resolved": True, "messages": "[]"}
+    write_parquet(
+        trainer_python,
+        {
+            gym / "data/train-00000-of-00002.parquet": [instance("g-1", version="1", **told)],
+            gym / "data/train-00001-of-00002.parquet": [instance("g-2", version="1", **told)],
+            rebench / "data/test-00000-of-00001.parquet": [dated],
+            rebench / "data/filtered-00000-of-00001.parquet": [dated],
+            smith / "data/train-00000-of-00001.parquet": [instance("s-1", image_name="i")],
+            runs / "gym/train.raw-00000-of-00001.parquet": [
+                {"instance_id": "g-1", "run_id": "c", "test_result": {"git_patch": PATCH}, **solved}
+            ],
+            runs / "rebench/0000.parquet": [
+                {"instance_id": "r-1", "trajectory_id": "b", "trajectory": messages,
+                 "model_patch": WRONG, "resolved": 0},
+                {"instance_id": "r-1", "trajectory_id": "e", "trajectory": messages,
+                 "model_patch": "", "resolved": 0},
+            ],
+            runs / "smith/tool.parquet": [
+                {"instance_id": "s-1", "traj_id": "a", "model": "m", "patch": PATCH, **solved}
+            ],
+            runs / "agent/0000.parquet": [
+                {"instance_id": "x-1", "model_name": "m", "target": True,
+                 "generated_patch": PATCH},
+                {"instance_id": "g-2", "model_name": "m", "target": True,
+                 "generated_patch": PATCH},
+            ],
+        },
+    )  # fmt: skip
+    data = tmp_path / "data"
+    words = ["learn", "collect", str(data), "--python", trainer_python]
+    for source in (gym, rebench, smith / "data/train-00000-of-00001.parquet"):
+        assert main([*words, "--instances", str(source)]) == 0
+    issues = read_issues(data)
+    assert set(issues) == {"g-1", "g-2", "r-1", "s-1"}
+    assert (issues["r-1"].licence, issues["r-1"].closed[:10]) == ("MIT", "2023-11-14")
+    assert issues["g-1"].fail_to_pass == ("tests/test_m.py::test_a",)
+    assert "+a = 1" in issues["s-1"].reference, "its patch makes the bug"
+
+    capsys.readouterr()
+    assert main([*words, "--trajectories", str(runs)]) == 0
+    said = capsys.readouterr().out
+    assert "4 trajectories taken" in said
+    assert "1 left out: its issue is not collected" in said
+    found = [one for place in index_attempts(data).values() for one in read_group(data, place)]
+    assert {(one.issue, one.source.partition(" ")[0], one.resolved) for one in found} == {
+        ("g-1", "trajectory", True),
+        ("g-2", "m", True),
+        ("r-1", "trajectory", False),
+        ("s-1", "m", True),
+    }
+    assert main([*words, "--instances", str(tmp_path / "data")]) == 1, "it holds no parquet"
+
+
+def test_rows_are_published_with_a_card_and_loaded_again(
+    tmp_path: Path, trainer_python: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, out = tmp_path / "rows", tmp_path / "published"
+    issues = write_learning_rows(rows).issues
+    solved = replace(
+        issues[0], base_commit="a" * 40, tests=PATCH, fail_to_pass=("t::a",), pass_to_pass=()
+    )
+    write_rows(rows / "instances.jsonl", [to_instance(solved)])
+    words = ["learn", "publish", str(rows), "--out", str(out), "--python", trainer_python]
+    assert main(words) == 0
+    assert main(words) == 2, "it overwrites nothing"
+    kinds = ["policy", "prm", "orm", "candidates", "instances"]
+    done = subprocess.run(
+        [trainer_python, "-c", LOAD, str(out), *kinds], capture_output=True, check=True
+    )
+    found = json.loads(done.stdout)
+    sides = {"train": ROWS, "test": APART}
+    assert found["rows"] == {
+        **dict.fromkeys(kinds[:3], sides),
+        "candidates": {side: 2 * count for side, count in sides.items()},
+        "instances": {"test": 1},
+    }
+    assert found["first"]["chosen"][0]["role"] == "assistant"
+    assert sorted(found["right"]) == [False] * APART + [True] * APART
+    head = yaml.safe_load((out / "README.md").read_text().split("---\n")[1])
+    assert head["size_categories"] == ["n<1K"]
+    assert found["licence"] == ["unknown"]
+    capsys.readouterr()
+    given = ["--instances", str(out / "instances"), "--python", trainer_python]
+    assert main(["learn", "collect", str(tmp_path / "again"), *given]) == 0
+    assert read_issues(tmp_path / "again").keys() == {solved.id}
