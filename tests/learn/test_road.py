@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from bot.cli import main
 from capuchin_demo.hub import pull_actions
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.github.hub import LocalHub
-from tests.support.recorded.recording import RecordedAnswer, Recording
+from tests.support.recorded.recording import ReceivedRequest, RecordedAnswer, Recording
 from tests.support.recorded.server import RecordedServer
 
 PAGE = Path(__file__).parents[2] / "docs/learning.md"
@@ -27,11 +29,13 @@ COMMANDS = (
     "learn sample data --trees trees --out runs --set strategy=codemonkeys --set samples=2",
     "learn filter data --trees trees --out rows",
     "learn publish rows --out published --python V/bin/python",
-    "learn train policy rows --base model --out policy --python V/bin/python",
+    "learn train policy rows --base model --out policy --epochs 1 --python V/bin/python",
     "learn train prm rows --base model --out prm --python V/bin/python",
     "learn train orm rows --base model --out orm --python V/bin/python",
     "learn judge rows orm --trees trees --python V/bin/python",
 )
+START = datetime(2026, 1, 5, tzinfo=UTC)
+"""One pull request a day: one repository is split by time."""
 BUGS = {
     "total": ("return a - b", "return a + b", "total(1, 2) == 3", "a, b"),
     "tax": ("return price * rate / 10", "return price * rate / 100", "tax(200, 5) == 10",
@@ -44,6 +48,16 @@ BUGS = {
               "label(' tea ') == 'Tea'", "name"),
 }  # fmt: skip
 """By function: the line with the bug, the right one, what holds then, and the parameters."""
+
+
+class AnswerToIssue(RecordedAnswer):
+    """An answer to questions about one issue, which stands at their beginning."""
+
+    title: str
+
+    def matches(self, received: ReceivedRequest) -> bool:
+        said = any(f"Title: {self.title}\n" in one.text for one in received.messages)
+        return said and super().matches(received)
 
 
 def write_function(name: str, line: str) -> str:
@@ -59,14 +73,14 @@ def record_answers() -> Recording:
             f"sys.exit(0 if {holds} else 2)\n</script>\n"
         )
         edits = (right, f"{wrong}  # {name}".replace("return ", "return 1 and "))
-        when = (f"shop/{name}.py is wrong",)
+        title = f"{name}() is wrong"
         files = f"<ranking>\nshop/{name}.py\n</ranking>"
         found += [
-            RecordedAnswer(call="ranking", when=when, reply=files),
-            RecordedAnswer(call="testing", turn=0, when=when, reply=script),
+            AnswerToIssue(call="ranking", title=title, reply=files),
+            AnswerToIssue(call="testing", turn=0, title=title, reply=script),
             *(
-                RecordedAnswer(
-                    call=f"editing/{sample}", turn=0, when=when,
+                AnswerToIssue(
+                    call=f"editing/{sample}", turn=0, title=title,
                     reply=shop.edit(f"    {line}", path=f"shop/{name}.py", before=f"    {wrong}"),
                 )
                 for sample, line in enumerate(edits)
@@ -75,7 +89,7 @@ def record_answers() -> Recording:
     return shop.answers(*found)
 
 
-async def write_history(hub: LocalHub) -> None:
+async def write_history(hub: LocalHub, traveller: time_machine.Traveller) -> None:
     """A repository in which five pull requests have mended a function each, with its test."""
     alice = hub.add_user("alice")
     files = {f"shop/{name}.py": write_function(name, bug[0]) for name, bug in BUGS.items()}
@@ -83,13 +97,15 @@ async def write_history(hub: LocalHub) -> None:
     start = {"tests/test_kept.py": "def test_kept():\n    assert True\n"}
     repo = hub.add_repo("acme/shop", {**files, **kept, **start})
     repo.grant("alice", "write")
-    for name, (_, right, holds, _) in BUGS.items():
-        body = f"What `{name}` of shop/{name}.py returns is wrong: shop/{name}.py is wrong."
+    for day, (name, (_, right, holds, _)) in enumerate(BUGS.items()):
+        traveller.move_to(START + timedelta(days=day))
+        body = f"What `{name}` of shop/{name}.py returns is not what one expects of {holds}."
         issue = await hub.open_issue(repo, f"{name}() is wrong", body, author="alice")
         test = f"from shop.{name} import {name}\n\n\ndef test_{name}():\n    assert {holds}\n"
-        changed = {
-            f"shop/{name}.py": write_function(name, right), f"tests/test_{name}.py": test,
-        }  # fmt: skip
+        changed: dict[str, str | None] = {
+            f"shop/{name}.py": write_function(name, right),
+            f"tests/test_{name}.py": test,
+        }
         await hub.commit(repo, name, changed, f"Mend {name}", "alice")
         new = pull_actions.NewPull(f"Mend {name}", f"Fixes #{issue.number}.", name, "main")
         await hub.merge(await pull_actions.open_pull(hub, repo, new, alice), "alice")
@@ -109,7 +125,8 @@ async def test_the_page_shows_what_its_commands_print(
     trainer_python: str,
     base_model: Path,
 ) -> None:
-    await write_history(hub)
+    with time_machine.travel(START, tick=True) as traveller:
+        await write_history(hub, traveller)
     if certificates := host_certificates():
         monkeypatch.setenv("CAPUCHIN_BUILD_CA_BUNDLE", certificates)
     monkeypatch.chdir(tmp_path)

@@ -193,8 +193,9 @@ async def open_reader(
     settings: Settings, trees: Path, store: Store
 ) -> AsyncGenerator[GitHubReader]:
     """A reader with the token of the settings."""
+    whole = await asyncio.to_thread(trees.resolve)  # git works in a folder of its own
     async with GitHubClient(settings.github_url.rstrip("/")) as client:
-        yield GitHubReader(client, settings, trees.resolve(), store)
+        yield GitHubReader(client, settings, whole, store)
 
 
 def check_repository(repository: str, *, benchmarks: bool) -> None:

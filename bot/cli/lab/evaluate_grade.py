@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sys
 import time
@@ -51,7 +50,7 @@ from pipeline.lab.render import table
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.canonical import read_base
-from pipeline.store import DirStore, ScopedStore, Store
+from pipeline.store import DirStore, ScopedStore, Store, digest
 from sandbox.base import Sandbox
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -91,7 +90,7 @@ class Workplaces:
         """
         codebase = await open_base(self.trees, row.repo, row.base_commit)
         job = Job(
-            run_id=RunId(f"grade-{digest(row.instance_id)}"),
+            run_id=RunId(f"grade-{digest(row.instance_id)[:16]}"),
             issue=Issue(repository=row.repo, title="", body=row.problem_statement),
             codebase=codebase,
             options=Options(),
@@ -154,12 +153,6 @@ def write_output(
         sys.stdout.write(document)
     elif not out:
         sys.stdout.write(printable(text))
-
-
-def digest(*parts: str) -> str:
-    """A short name for `parts`."""
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:16]
 
 
 GOLD, NONE = "gold", "none"

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from bot.archive import ObjectStore
 from bot.cli.display import print_event, print_progress
-from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest, open_runner, write_output
+from bot.cli.lab.evaluate_grade import GRADES, check_trees, open_runner, write_output
 from bot.cli.lab.shared_results import SharedResults, join_shards
 from bot.cli.local_run import (
     build_run_files,
@@ -62,7 +62,7 @@ from pipeline.models.spec import look_up, parse_specs, read_prices
 from pipeline.replay import NotInBundle, load_question
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
-from pipeline.store import DirStore, ScopedStore, Store
+from pipeline.store import DirStore, ScopedStore, Store, digest
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import replace
 
@@ -388,7 +388,7 @@ class _Solving:
         config = await load_config(codebase)
         title, _, body = row.problem_statement.strip().partition("\n")
         return Job(
-            run_id=RunId(f"solve-{digest(row.instance_id)}"),
+            run_id=RunId(f"solve-{digest(row.instance_id)[:16]}"),
             issue=Issue(repository=row.repo, title=title, body=body.strip()),
             codebase=dataclasses.replace(codebase, root=config.root),
             # An instance's commit says how it installs, not how it is solved.

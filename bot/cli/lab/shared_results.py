@@ -43,9 +43,14 @@ class SharedResults:
 
     async def save(self, name: str, key: str, value: BaseModel) -> None:
         """Save what is done for an instance. Raises `ArchiveUnavailable`, OSError."""
-        await open_results(self.out, name).save(key, value)
         if self.store:
-            await self.store.put(f"{name}{_SUFFIX}", await asyncio.to_thread(_pack, self.out, name))
+            # First, since what is saved here is not done again: killed between both, it would be
+            # missing there.
+            with tempfile.TemporaryDirectory(prefix="capuchin-shard-") as scratch:
+                await open_results(Path(scratch), name).save(key, value)
+                data = await asyncio.to_thread(_pack, self.out, Path(scratch), name)
+            await self.store.put(f"{name}{_SUFFIX}", data)
+        await open_results(self.out, name).save(key, value)
 
 
 async def join_shards(out: Path, shards: Sequence[str]) -> int:
@@ -67,12 +72,12 @@ async def join_shards(out: Path, shards: Sequence[str]) -> int:
     return joined
 
 
-def _pack(out: Path, name: str) -> bytes:
+def _pack(out: Path, results: Path, name: str) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for kind in KINDS:
-            if (out / kind / name).is_dir():
-                archive.add(out / kind / name, f"{kind}/{name}")
+        for folder, kind in zip((out, results), KINDS, strict=True):
+            if (folder / kind / name).is_dir():
+                archive.add(folder / kind / name, f"{kind}/{name}")
     return zstandard.compress(packed.getvalue())
 
 
