@@ -19,7 +19,7 @@ from pydantic import Field
 from pipeline.codebase.commit import SYMLINK
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
-from pipeline.concurrency import gather_all, gather_two
+from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, SourceFile
 from pipeline.data.types import NOT_FIXED, Patch
 from pipeline.edits.captured import read_captured
@@ -68,7 +68,9 @@ class ExploringState(EditingState):
     commands: list[str] = Field(default_factory=list[str])
     """The commands that ran, each shortened to a line, with its exit code. Untrusted."""
     submitted: str = ""
-    """The diff that was submitted and checked last: submitting it again ends the machine."""
+    """The diff that was submitted last."""
+    compared: str = ""
+    """The diff with which the tests near it ran last: submitting it again ends the machine."""
 
     def describe_work(self) -> str:
         count = len(self.commands)
@@ -282,7 +284,8 @@ class ExploringMachine(Machine[ExploringState]):
 
     async def finish(self, state: ExploringState) -> None:
         """Check an edit that nobody checked, as it was to be submitted later."""
-        if state.diff and state.submitted != state.diff:
+        if state.diff and state.compared != state.diff:
+            state.submitted = state.diff
             await self._check_edit(state)
 
     def _count_money(self, state: ExploringState) -> float:
@@ -465,21 +468,26 @@ class ExploringMachine(Machine[ExploringState]):
         return self._report(state, run=found.execution, tests=found)
 
     async def _check_edit(self, state: ExploringState) -> str | None:
-        """None if the submitted edit is accepted: it fixes its script, or is submitted again."""
-        if state.submitted == state.diff:
+        """None if the submitted edit is accepted: it fixes its script and breaks no test, or is
+        submitted again.
+
+        The tests near it wait for its script: where that fails, there is something to tell already.
+        They run all the same once it is submitted again.
+        """
+        if state.compared == state.diff:
             return None
-        state.submitted = state.diff
-        script, report = await gather_two(
-            self._run_newest_script(state) if state.scripts else _no_run(),
-            self._task.compare(state.diff),
-        )
+        again, state.submitted = state.submitted == state.diff, state.diff
+        script = await self._run_newest_script(state) if state.scripts else None
         if script is not None:
             state.edited.append(script)
+        passes = again or script is None or _is_fixed(state)
+        report = await self._task.compare(state.diff) if passes else None
+        state.compared = state.diff if passes else ""
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, state.diff)
         made_up = await take_made_up(state, self._task.issue, self._codebase)
         clean = not (state.broken[-1] or near.to_mend or made_up)
-        if clean and (script is None or _is_fixed(state)):
+        if clean and passes:
             return None
         return render(
             "exploring/check",
@@ -563,10 +571,6 @@ def _take_scratch(state: ExploringState, scratch: Sequence[Change]) -> str:
 
 def _as_diffs(diff: str) -> tuple[str, ...]:
     return (diff,) if diff else ()
-
-
-async def _no_run() -> Execution | None:
-    return None
 
 
 def _is_fixed(state: ExploringState) -> bool:

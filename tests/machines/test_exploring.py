@@ -325,6 +325,14 @@ async def test_a_submission_whose_own_test_fails_is_sent_back_once(shop: Shop) -
     assert "assert 3 == 4" in told
 
 
+async def test_a_script_that_fails_is_told_before_the_tests_near_the_edit_run(shop: Shop) -> None:
+    breaks = bash("sed -i 's/return len(prices)/return 7/' shop/till.py")
+    state = await explore_with_near_tests(shop, GOOD_SCRIPT, breaks, SUBMIT, SUBMIT, SUBMIT)
+    told = [m.text for m in state.messages if "answer <submit/> again" in m.text]
+    assert ["test_count" in text for text in told] == [False, True]
+    assert state.broken[-1] == ("tests/test_till.py::test_count",)
+
+
 OUT_OF_DATE = """\
 from shop.till import total
 

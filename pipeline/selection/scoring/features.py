@@ -264,11 +264,8 @@ def compute_independent_evidence(
 ) -> TextEvidence:
     """The evidence for each of `forms`, where equal edits of one source count once.
 
-    `sources` has one for each form. Agreement then means that independent sources agree. Edits of
-    a single source have nothing else to agree with: there each counts by itself.
+    `sources` has one for each form. Agreement then means that independent sources agree.
     """
-    if len(set(sources)) < 2:
-        return compute_text_evidence(forms, issue)
     first: dict[tuple[Hashable, str], int] = {}
     counted: list[int] = []
     for source, form in zip(sources, forms, strict=True):

@@ -143,6 +143,12 @@ def test_an_edit_written_with_the_same_one_in_view_is_no_agreement() -> None:
     assert known(seen).confidence(0) == known(seen).confidence(2)
     assert known(seen).confidence(0) < known(votes).confidence(0)
     assert known(seen).entries[0].prior == known(alone).entries[0].prior
+    # Where all of them are one edit, it is that of a single sample.
+    every = table([ONE, ONE], ["0", "0"], "2")
+    shown = replace(every.candidates[1], informed_by=(0,))
+    copied = known(replace(every, candidates=(every.candidates[0], shown)))
+    assert copied.confidence(0) == known(table([ONE], ["0"], "2")).confidence(0)
+    assert copied.confidence(0) < known(every).confidence(0)
     other = replace(votes, candidates=(*first, replace(last, informed_by=(1,))))
     assert known(other).confidence(0) == known(votes).confidence(0)
 
