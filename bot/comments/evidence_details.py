@@ -11,11 +11,11 @@ from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import FurtherScript, SuiteReport
-from pipeline.data.types import NOT_FIXED, Candidate, Evidence, Selection, VoteTable
+from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
 from pipeline.regression.printed import drop_progress
-from pipeline.selection.explain import describe_ends
+from pipeline.selection.explain import describe_end, describe_ends
 from pipeline.selection.verdict import name_edits
 from pipeline.selection.voting import reproducing_tests
 
@@ -168,11 +168,8 @@ def render_further(
     parts: list[str] = []
     for number, script in enumerate(further[:5], 1):
         which = f" {number} of {len(further)}" if len(further) > 1 else ""
-        verdict = "reaches no verdict"
-        if script.base.exit_code in (0, NOT_FIXED):
-            verdict = "passes" if script.base.passed else "fails"
         shown = [
-            f"On the original code it {verdict}.",
+            f"On the original code it {describe_end(script.base)}.",
             script_block(script.text, characters, table.script_suffix),
         ]
         shown += _render_outputs(script, names, characters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal, NewType
 
 from pipeline.data.code_places import Context
@@ -159,12 +160,16 @@ class VoteTable(Frozen):
             key=lambda c: (-self.votes(c), len(self.candidates[c].patch.diff), c),
         )
 
-    def leaders(self, count: int) -> list[int]:
+    def leaders(self, count: int) -> tuple[int, ...]:
         """The first `count` of `order()`, one for each distinct diff."""
-        distinct: dict[str, int] = {}
-        for c in self.order():
-            distinct.setdefault(self.candidates[c].patch.diff, c)
-        return list(distinct.values())[:count]
+        return self.distinct(self.order())[:count]
+
+    def distinct(self, candidates: Iterable[int]) -> tuple[int, ...]:
+        """The first of `candidates` with each diff."""
+        first: dict[str, int] = {}
+        for c in candidates:
+            first.setdefault(self.candidates[c].patch.diff, c)
+        return tuple(first.values())
 
 
 Rung = Literal[

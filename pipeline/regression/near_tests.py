@@ -292,7 +292,7 @@ class NearbyTests:
         self._options = workspace.options
         self._on_run, self._say = on_run, workspace.say
         self._counts = CountReporter(workspace.report)
-        self._files = NearFiles(workspace.codebase, workspace.options.exclude)
+        self.files = NearFiles(workspace.codebase, workspace.options.exclude)
         self._lock = asyncio.Lock()
         self._runners: list[TestRunner] | None = None
         self._idle: set[str] = set()
@@ -336,7 +336,7 @@ class NearbyTests:
                     break
             if found:
                 ran = {base for base in found.files if base}
-                direct = await self._files.find_direct(diff)
+                direct = await self.files.find_direct(diff)
                 return replace(found, files=(), unreached=bool(ran) and not ran & direct)
         return None
 
@@ -380,10 +380,10 @@ class NearbyTests:
         other tests share their run without an edit."""
         own = [path for path in list_paths(diff) if is_test(path)]
         code = remove_files(diff, frozenset(own))
-        files = await self._files.find(code or diff, lambda paths: self._keep(runner, paths))
+        files = await self.files.find(code or diff, lambda paths: self._keep(runner, paths))
         gone = {file.old for file in parse_diff(diff) if file.old != file.new}
         files = [path for path in files if path not in gone]
-        mine = [path for path in own if path in self._files.sizes and path not in gone]
+        mine = [path for path in own if path in self.files.sizes and path not in gone]
         beside = [path for path in files if is_beside(path, list_paths(code or diff))]
         nearest = tuple(dict.fromkeys([*self._keep(runner, mine), *beside]))[:MOST_NEAREST]
         rest = tuple(path for path in files if path not in beside[:MOST_NEAREST])
@@ -391,7 +391,7 @@ class NearbyTests:
 
     async def find_files(self, diff: str, runner: TestRunner) -> tuple[str, ...]:
         """Find the near files that `runner` can run separately and start, nearest first."""
-        files = await self._files.find(diff, lambda paths: self._keep(runner, paths))
+        files = await self.files.find(diff, lambda paths: self._keep(runner, paths))
         return await find_startable(runner, tuple(files))
 
     def _keep(self, runner: TestRunner, paths: Sequence[str]) -> list[str]:
@@ -399,21 +399,13 @@ class NearbyTests:
         kept = command.collects(command.covers(paths))
         return [path for path in kept if path not in self._idle]
 
-    async def find_first(self, diff: str) -> tuple[str, ...]:
-        """The near files, nearest first, for a run of all tests."""
-        return tuple(await self._files.find(diff))
-
-    async def find_direct(self, diff: str) -> set[str]:
-        """See `NearFiles.find_direct`."""
-        return await self._files.find_direct(diff)
-
     async def run_unedited(self, paths: Sequence[str]) -> float:
         """Run the tests near the files `paths` without an edit; the expected processor seconds of
         all tests, infinite if that is not known."""
         runner = next(iter(await self._find_runners()), None)
         if runner is None:
             return math.inf
-        files = await self._files.find_near_paths(paths, lambda found: self._keep(runner, found))
+        files = await self.files.find_near_paths(paths, lambda found: self._keep(runner, found))
         base = await runner.run("", RequestedTests(files=tuple(files[:MOST_NEAREST])))
         return self._estimate_whole(base) if files and base.suite.passed else math.inf
 
@@ -430,7 +422,7 @@ class NearbyTests:
     def _estimate_whole(self, base: TestRun) -> float:
         """The processor seconds of all tests, estimated from the length of their files."""
         used = _measure_work(base)
-        sizes = self._files.sizes
+        sizes = self.files.sizes
         begun = {base.files.get(name, "") for name in (*base.suite.passed, *base.suite.failed)}
         part = sum(size for path, size in sizes.items() if path in begun)
         return used * sum(sizes.values()) / part if part else math.inf

@@ -117,7 +117,7 @@ class RegressionSuite:
     async def _compare_whole(self, diff: str, near: SuiteReport | None) -> SuiteReport | None:
         """Compare tests of the whole suite; where not all of them can run, those that `near` does
         not have, and both together."""
-        known = await self._find_base(await self._near.find_first(diff))
+        known = await self._find_base(await self._near.files.find(diff))
         if known is None:
             return near
         runner, base = known
@@ -154,7 +154,7 @@ class RegressionSuite:
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=repeats
         )
-        direct = await self._near.find_direct(diff)
+        direct = await self._near.files.find_direct(diff)
         of_changed = tests_that_ran(base, touched)
         reached = any(one in of_changed or base.files.get(one) in direct for one in names)
         report = replace(

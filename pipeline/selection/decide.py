@@ -13,7 +13,7 @@ from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.code_places import SourceFile
 from pipeline.data.options import SelectionMethod
 from pipeline.data.suite_reports import FurtherScript, Reason
-from pipeline.data.types import DecidedBy, Issue, VoteTable
+from pipeline.data.types import DecidedBy, Issue
 from pipeline.edits.suspicious import is_irrelevant
 from pipeline.models.base import Model
 from pipeline.resources import Workspace, drive_on_budget
@@ -134,11 +134,11 @@ class Decider:
         change; `reports` are the results of the repository's own tests, by diff.
         """
         method, model = self._options.selection, self._model
-        if len(distinct_candidates(standings.table, range(len(standings.entries)))) == 1:
+        if len(standings.table.distinct(range(len(standings.entries)))) == 1:
             return Decision(pool[0], "only one")
         if method in _ASKING_METHODS and len(pool) == 1:
             # No further test would distinguish edits of the same code.
-            alike = distinct_candidates(standings.table, behaving_alike(standings, pool[0]))
+            alike = standings.table.distinct(behaving_alike(standings, pool[0]))
             by = decider_without_model(standings, method) if len(alike) > 1 else "only one"
             return Decision(pool[0], by)
         if model is None or method not in _ASKING_METHODS:
@@ -235,14 +235,6 @@ def decider_without_model(standings: Standings, method: SelectionMethod) -> Deci
     if any(standings.entries[c].reward is not None for c in tied):
         return "reward model"
     return _DECIDED_WITHOUT_MODEL.get(method, "votes")
-
-
-def distinct_candidates(table: VoteTable, candidates: Sequence[int]) -> tuple[int, ...]:
-    """The first candidate with each diff."""
-    first: dict[str, int] = {}
-    for candidate in candidates:
-        first.setdefault(table.candidates[candidate].patch.diff, candidate)
-    return tuple(first.values())
 
 
 def _digest(finalists: Finalists) -> str:

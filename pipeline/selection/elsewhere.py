@@ -8,7 +8,7 @@ from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript
 from pipeline.data.types import NOT_FIXED
 from pipeline.resources import Workspace
-from pipeline.selection.decide import distinct_candidates
+from pipeline.selection.explain import describe_end
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.confidence import sigmoid, to_log_odds
 from pipeline.selection.scoring.readings import quote_expectation
@@ -44,7 +44,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     verdict, standings, chosen = judged.verdict, judged.standings, judged.verdict.chosen
     if chosen is None or standings is None or verdict.method != "evidence":
         return verdict
-    best_first = distinct_candidates(standings.table, (*verdict.finalists, *verdict.order))
+    best_first = standings.table.distinct((*verdict.finalists, *verdict.order))
     fit = [c for c in best_first if standings.reproduces(c) and not standings.breaks(c)]
     among = (chosen, *(c for c in fit if c != chosen))
     found = await _run(workspace, script, [judged.table.candidates[c].patch.diff for c in among])
@@ -58,8 +58,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     what = "a script that reaches the changed lines from elsewhere"
     name = name_edits(judged.table, verdict.order)[chosen]
     if runs[chosen].passed:
-        ends: dict[int | None, str] = {0: "passes", NOT_FIXED: "fails"}
-        first = ends.get(found.base.exit_code, "reaches no verdict")
+        first = describe_end(found.base)
         note = f"{what.capitalize()} {first} on the original code and passes with edit {name}."
         return replace(verdict, notes=(*verdict.notes, note))
     better = [c for c in among if runs[c].passed and _keeps_up(before, c, chosen)]

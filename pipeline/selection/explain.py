@@ -17,7 +17,7 @@ from sandbox.program import Execution
 _MAX_TESTS_NAMED = 10
 _OUTPUT = 1500
 _NO_VERDICT = ("ends without a verdict", "end without a verdict")
-_ENDS = {0: ("passes", "pass"), 2: ("fails", "fail"), None: _NO_VERDICT}
+_ENDS = {0: ("passes", "pass"), NOT_FIXED: ("fails", "fail"), None: _NO_VERDICT}
 """The verbs for one edit and for several, by the script's exit code."""
 _ALIKE = "behave alike in everything that was run"
 _METHODS = {
@@ -232,6 +232,11 @@ def _describe_further(further: Sequence[FurtherScript], chosen: int, names: Sequ
         passed = "both" if passed == "2" else f"all {passed}"
     ran_with = f"{len(ends) or 'none'} ran with it; " if len(ends) < len(further) else ""
     return f" after {len(further)} more scripts, of which {ran_with}it passes {passed}"
+
+
+def describe_end(run: Execution) -> str:
+    """How a script ended, as a verb."""
+    return _ENDS.get(run.exit_code, _NO_VERDICT)[0]
 
 
 def describe_ends(script: FurtherScript, names: Sequence[str] | Mapping[int, str]) -> list[str]:

@@ -20,7 +20,7 @@ from pipeline.models.base import Model, Reward
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.selection.controls import Controls, find_self_serving
-from pipeline.selection.decide import Decider, decider_without_model, distinct_candidates
+from pipeline.selection.decide import Decider, decider_without_model
 from pipeline.selection.elsewhere import weigh_elsewhere
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
@@ -192,9 +192,7 @@ class Judge:
         verdict = Verdict(
             method=method,
             chosen=None,
-            order=distinct_candidates(
-                table, (decision.first, *pool, *rank_candidates(method, standings))
-            ),
+            order=table.distinct((decision.first, *pool, *rank_candidates(method, standings))),
             finalists=pool,
             decided_by=decision.by,
             rounds=decision.rounds,
@@ -232,7 +230,7 @@ class Judge:
                 pool = shortlist(method, standings, self._options.finalists)
             elif method in ("exec", "orm_exec", "dev_search"):
                 fit = [c for c in range(len(standings.entries)) if standings.reproduces(c)]
-                pool = distinct_candidates(standings.table, fit)
+                pool = standings.table.distinct(fit)
             else:
                 return standings
             new = [c for c in pool if c not in asked]

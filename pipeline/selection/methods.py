@@ -72,9 +72,9 @@ def shortlist(
     where all behave alike, only equal ones are. Other methods: only the first.
     """
     if method == "model":
-        return tuple(standings.table.leaders(len(standings.table.candidates)))
+        return standings.table.distinct(standings.table.order())
     if method in ("top3", "machine"):
-        return tuple(standings.table.leaders(count))
+        return standings.table.leaders(count)
     order = rank_candidates(method, standings)
     if method != "evidence":
         return tuple(order[:1])
@@ -122,8 +122,8 @@ def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tupl
             tied = _close_to_best(standings)
         case _:
             return ()
-    distinct = {standings.table.candidates[c].patch.diff: c for c in reversed(tied)}
-    return tuple(sorted(distinct.values())) if len(distinct) > 1 else ()
+    distinct = standings.table.distinct(tied)
+    return distinct if len(distinct) > 1 else ()
 
 
 def is_verified(standings: Standings, candidate: int) -> bool:

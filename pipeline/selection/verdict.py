@@ -32,10 +32,7 @@ def rank_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[int, ...]:
     Edits in `order` come first, in that order; the others follow by votes. The first index of a
     diff represents all edits with that diff.
     """
-    first: dict[str, int] = {}
-    for candidate in (*order, *table.order()):
-        first.setdefault(table.candidates[candidate].patch.diff, candidate)
-    return tuple(first.values())
+    return table.distinct((*order, *table.order()))
 
 
 def order_by_scripts(table: VoteTable, order: Sequence[int]) -> tuple[int, ...]:

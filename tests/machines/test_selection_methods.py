@@ -68,7 +68,7 @@ async def test_top3_reads_the_three_that_pass_most_tests(shop: Shop) -> None:
     selection, model = await chosen_by(shop, "top3", five, samples=5)
     assert model.conversations["choosing"][-1].text.count("<diff>") == 3
     table = selection.evidence.votes
-    assert selection.evidence.finalists == tuple(table.leaders(3))
+    assert selection.evidence.finalists == table.leaders(3)
     assert selection.evidence.order[0] == table.leaders(3)[1]
 
 
