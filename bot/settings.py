@@ -315,6 +315,8 @@ class SandboxSettings(_Section):
     """Python package index for builds. Empty: PyPI."""
     build_npm_registry: str = ""
     """npm registry for builds. Empty: npm's own."""
+    build_cargo_registry: str = ""
+    """Sparse index of crates for builds. Empty: crates.io's."""
     build_python_mirror: str = ""
     """Where uv downloads Pythons that the base image lacks. Empty: GitHub."""
     build_secrets: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])

@@ -138,9 +138,11 @@ def _install_failure(detail: str) -> str:
     command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
     step = f" {code(command)} failed." if command else ""
     why = f" {prose(sentence, 1000)}" if sentence else ""
+    # Where no lines of `setup` can help, the sentence says what can.
+    what = "Change that" if "`dockerfile`" in sentence else "If it installs for you, describe how"
     text = (
-        f"the repository could not be installed.{step}{why}\n\nIf it installs for you, describe "
-        f"how in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+        f"the repository could not be installed.{step}{why}\n\n{what} in "
+        f"`.github/capuchin.yml`, then {LABEL_AGAIN}."
     )
     if log.strip():
         text += "\n\n" + details("The end of the log", block(log, 3000))

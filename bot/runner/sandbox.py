@@ -86,6 +86,7 @@ def build_docker_engine(settings: SandboxSettings, owner: str) -> DockerEngine:
             ca_bundle=settings.build_ca_bundle or system_ca_bundle(),
             index_url=settings.build_index_url or None,
             npm_registry=settings.build_npm_registry or None,
+            cargo_registry=settings.build_cargo_registry or None,
             python_mirror=settings.build_python_mirror or None,
             secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
             network=settings.build_network,

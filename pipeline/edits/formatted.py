@@ -11,6 +11,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.types import Patch
 from pipeline.edits.captured import read_captured
+from pipeline.languages.formatters import BIN
 from pipeline.languages.language import Formatter
 from pipeline.languages.registry import LANGUAGES
 from pipeline.replies import Malformed
@@ -82,7 +83,7 @@ async def _run(sandbox: Sandbox, formatters: _Pairs, diff: str) -> CommandRun:
         f'test -f "$file" && {shlex.join(one.command)} "$file"; done'
         for one, own in formatters
     ]
-    script = "\n".join((*lines, "true"))
+    script = "\n".join((f"PATH={BIN}:$PATH", *lines, "true"))
     return await sandbox.run_command(
         shell_command(script, diffs=[diff] if diff else [], seconds=_SECONDS)
     )

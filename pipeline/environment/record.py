@@ -27,6 +27,8 @@ _DAY: Final = re.compile(
     r"packages as of (\d{4}-\d\d-\d\d)(?: \(\d{1,3} days after [^()]{1,30}\))?"
 )
 """What it says before anybody knows on which day the index had what is needed."""
+_NO_SUCH_VERSION: Final = re.compile(r" asks for version .{1,40}, and there is ")
+"""What it says where the toolchain of a language cannot be had as the files ask."""
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
@@ -136,9 +138,18 @@ class EnvironmentRecord(Frozen):
             return ""
         why = f" The model gave up: {self.given_up}" if self.given_up else ""
         return (  # the advice before what may be long: a long text is cut at its end
-            f"The repository {health.works} in the environment that I could make. Say in `setup` "
-            f"how it is installed. {health.summary()}{why}"
+            f"The repository {health.works} in the environment that I could make. {self._advice()} "
+            f"{health.summary()}{why}"
         )
+
+    def _advice(self) -> str:
+        """What the maintainers can do, as a sentence."""
+        best = self.best
+        if best and best.name in ("setup", "dockerfile"):
+            return f"Correct its `{best.name}`."
+        if any(one.lacks_python or _NO_SUCH_VERSION.search(one.summary) for one in self.tried):
+            return "Bring the version that it asks for with `dockerfile`: no `setup` can."
+        return "Say in `setup` how it is installed."
 
 
 def name_asker(tried: TriedAttempt, python: str) -> TriedAttempt:

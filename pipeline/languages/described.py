@@ -323,12 +323,15 @@ class Described(Language):
         return path if path and fits else otherwise
 
     def write_control_script(self, text: str, diff: str, nonce: str) -> str:
-        if not self._tests.command:
-            return _invert(text)
-        tests = self._tests
-        failing = tests.failing.replace("{nonce}", nonce)
-        control, count = re.subn(tests.begins, failing, text, flags=re.MULTILINE)
-        return control + tests.control.replace("{nonce}", nonce) if count else ""
+        return self.make_fail(text, nonce) if self._tests.command else _invert(text)
+
+    def make_fail(self, text: str, nonce: str) -> str:
+        for holds, begins, *made in self._tests.failing:
+            failing, end = (part.replace("{nonce}", nonce) for part in made)
+            control, count = re.subn(begins, failing, text, flags=re.MULTILINE)
+            if count and holds in text:
+                return f"{control}\n{end}\n"
+        return ""
 
     async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:
         texts = {path: data.decode("utf-8", "replace") for path, data in files.items()}

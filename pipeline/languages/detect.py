@@ -7,9 +7,15 @@ import hashlib
 import tarfile
 from dataclasses import replace
 
+from pipeline.languages.formatters import HOOKS_FILE, list_packages, list_tools
 from pipeline.languages.language import Asked, Identity
 from pipeline.languages.manifests import CI_FILE, Manifests
-from pipeline.languages.registry import LANGUAGES, is_manifest, languages_below
+from pipeline.languages.registry import (
+    LANGUAGES,
+    is_manifest,
+    languages_below,
+    languages_with_files,
+)
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.errors import EnvironmentFailed
@@ -47,7 +53,11 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
     languages = languages_below(manifests.names, manifests.root)
     asked = Asked(request.python, request.as_of, request.described)
-    ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
+    tools = (*list_tools(manifests, languages_with_files(manifests.names)),)
+    ways = (
+        tuple(_add_tools(one, tools) for one in language.attempts(manifests, asked, recipe))
+        for language in languages
+    )
     plain = Attempt("today", "Nothing is installed: I know no way for this repository.", recipe)
     first, *others = next(filter(None, ways), (plain,))
     locks = {lock for language in languages for lock in language.facts.locks}
@@ -58,6 +68,12 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
             first, summary=f"{first.summary} {unread} is too large to be read ({limit})."
         )
     return (first, *others)
+
+
+def _add_tools(attempt: Attempt, tools: tuple[str, ...]) -> Attempt:
+    own = attempt.recipe.tools
+    more = tuple(line for line in tools if line not in own)
+    return replace(attempt, recipe=replace(attempt.recipe, tools=(*own, *more)))
 
 
 def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
@@ -74,6 +90,7 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
     identity = next(filter(any, identities), Identity())
     tools: list[str] = []
     steps: list[str] = []
+    packages: list[str] = []
     if dockerfile:
         for language in languages:
             steps += language.steps_in_dockerfile(manifests)
@@ -82,6 +99,10 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
             more_tools, more = language.steps(manifests, asked, alone=number == 0)
             tools += more_tools
             steps += more
+            packages += language.system_packages(manifests)
+        there = languages_with_files(manifests.names)
+        tools += list_tools(manifests, there)
+        packages += list_packages(manifests, there)
     given = [line for line in request.setup if line.strip()]
     build = request.build or [line for one in languages for line in one.build_lines(manifests)]
     return Recipe(
@@ -91,9 +112,7 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
         identity.version_source,
         identity.name,
         manifests.inputs,
-        system_packages=()
-        if dockerfile
-        else tuple(package for one in languages for package in one.system_packages(manifests)),
+        system_packages=tuple(packages),
         dockerfile=_read_dockerfile(dockerfile, manifests) if dockerfile else None,
     )
 
@@ -168,6 +187,6 @@ def _limit_bytes(path: str, extra_path: str, root: str) -> int:
     """The largest size at which a file is read; 0 for an irrelevant file."""
     if path == extra_path or is_manifest(path, root):
         return MAX_FILE_BYTES
-    if CI_FILE.fullmatch(path):
+    if CI_FILE.fullmatch(path) or path == HOOKS_FILE:
         return MAX_CI_BYTES
     return 256 * 1024 if _may_state_version(path) else 0

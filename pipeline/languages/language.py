@@ -90,12 +90,10 @@ class TestFiles(Frozen):
     comment: str = "//"
     head: str = ""
     """A pattern of the line of a test file that another one beside it needs: `{head}`."""
-    begins: str = "(?!)"
-    """A pattern of the beginning of a test's body, up to where its first statement may stand."""
-    failing: str = ""
-    """What replaces it, so that the test runs to its end and fails; `{nonce}` is a name."""
-    control: str = ""
-    """What a test file that is made to fail needs at its end."""
+    failing: tuple[tuple[str, str, str, str], ...] = ()
+    """How tests are made to run to their end and fail, the first that fits: a text that the file
+    holds, a pattern of the beginning of a test, what replaces it, and what the file needs at its
+    end; `{nonce}` is a name."""
 
 
 class Formatter(Frozen):
@@ -106,6 +104,14 @@ class Formatter(Frozen):
     marks: tuple[tuple[str, str], ...]
     """What shows that a repository uses it, one of these: the pattern of a file's name, and of what
     the file says."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that bring it; of `a|b` the first that is known."""
+    pip: str = ""
+    """Its name on the Python package index."""
+    hook: str = ""
+    """The name of its hook of pre-commit, whose version is the one that runs."""
+    brought: bool = False
+    """Whether the newest on that index is brought where no hook says which."""
 
 
 class PromptLanguage(NamedTuple):
@@ -408,6 +414,11 @@ class Language:
         """The test file `path` with every test in it made to fail under its own name; empty if that
         cannot be done."""
         return b""
+
+    def make_fail(self, text: str, nonce: str) -> str:
+        """A test file with every test in it made to run to its end and fail; empty if that cannot
+        be done, or `write_control` serves."""
+        return ""
 
     def write_control(self, kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
         """The path and content of tests named after `nonce` that must fail, for a command of

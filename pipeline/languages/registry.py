@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from typing import Final
 from pipeline.codebase.commit import Codebase
 from pipeline.languages import test_command
 from pipeline.languages.code_scan import CodeScan
-from pipeline.languages.conventions import Conventions
+from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.described import Described
 from pipeline.languages.language import Facts, Language
 from pipeline.languages.node.install import is_node
@@ -20,7 +21,8 @@ from pipeline.languages.roots import cut_root
 
 _PYTHON: Final = Python()
 _DESCRIBED: Final = tuple(
-    Described(f"pipeline.languages.{name}") for name in ("go", "rust", "c", "java", "ruby", "php")
+    Described(f"pipeline.languages.{name}")
+    for name in ("go", "rust", "c", "java", "ruby", "php", "csharp")
 )
 _OTHER: Final = Described("pipeline.languages.other")
 _NODE: Final = Node()
@@ -80,6 +82,12 @@ def language_of(path: str) -> Language:
     return next((one for one in LANGUAGES if path.endswith(one.facts.suffixes)), _UNKNOWN)
 
 
+def languages_with_files(paths: Iterable[str]) -> list[Language]:
+    """The languages of which a tree with these paths has source files."""
+    known = tuple(paths)
+    return [one for one in LANGUAGES if any(map(one.is_source, known))]
+
+
 def is_runnable(path: str) -> bool:
     """Whether runners expect tests in a file with this name."""
     return language_of(path).is_runnable(path)
@@ -101,6 +109,24 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
     """Read the files that contain tests, by path, in the order of their names, except those that
     match a glob pattern of `exclude`."""
     return await main_language(codebase).read_test_files(codebase, exclude)
+
+
+async def make_suite_fail(codebase: Codebase, nonce: str) -> dict[str, bytes]:
+    """The repository's test files by path, each with every test in it made to fail; only those of
+    languages that can (`Language.make_fail`)."""
+    paths = [
+        path
+        for path, file in sorted(codebase.files.items())
+        if file.regular and language_of(path).facts.tests.failing
+        if is_test(path) or is_runnable(path)
+    ]
+    texts = await codebase.read_texts(paths[:_MOST_SCANNED], largest=_LARGEST_SCANNED_BYTES)
+
+    def make() -> dict[str, bytes]:
+        made = ((path, language_of(path).make_fail(text, nonce)) for path, text in texts.items())
+        return {path: text.encode() for path, text in made if text}
+
+    return await asyncio.to_thread(make)
 
 
 async def scan_codebase(codebase: Codebase) -> CodeScan:

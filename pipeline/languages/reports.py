@@ -5,10 +5,16 @@ Each takes the output and the report files, and reads line by line in linear tim
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, cast
+from xml.etree.ElementTree import ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import iterparse
 
 from pipeline.languages.readers import MOST_TESTS, Outcomes, to_seconds
 from pipeline.languages.test_names import stable_name
@@ -117,6 +123,43 @@ def read_jest(_: str, documents: Sequence[bytes]) -> Outcomes:
     return found
 
 
+def read_trx(_: str, documents: Sequence[bytes]) -> Outcomes:
+    """`dotnet test --logger trx` (vstst.xsd of Visual Studio), each test with its class."""
+    found = Outcomes()
+    for document in documents:
+        rows: list[dict[str, str]] = []
+        classes: dict[str, str] = {}
+        with suppress(ParseError, DefusedXmlException, ValueError, RecursionError):
+            _read_test_run(document, rows, classes)
+        for row in rows:
+            name, place = row.get("testName", ""), classes.get(row.get("testId", ""), "")
+            word = row.get("outcome", "").lower()
+            clock = re.fullmatch(r"(\d{1,3}):(\d\d):(\d\d(?:\.\d{1,9})?)", row.get("duration", ""))
+            hours, minutes, seconds = map(float, clock.groups()) if clock else (0.0, 0.0, 0.0)
+            is_whole = not place or name.startswith(f"{place}.")
+            _add(
+                found,
+                name if is_whole else f"{place}.{name}",
+                "skipped" if word in ("notexecuted", "inconclusive") else word,
+                3600 * hours + 60 * minutes + seconds,
+            )
+    return found
+
+
+def _read_test_run(document: bytes, rows: list[dict[str, str]], classes: dict[str, str]) -> None:
+    test = ""
+    for event, element in iterparse(io.BytesIO(document), events=("start", "end"), forbid_dtd=True):
+        tag = element.tag.rpartition("}")[2]
+        if event == "end":
+            element.clear()
+        elif tag == "UnitTestResult" and len(rows) < MOST_TESTS:
+            rows.append(dict(element.attrib))
+        elif tag == "UnitTest":
+            test = element.get("id", "")
+        elif tag == "TestMethod":
+            classes[test] = element.get("className", "").partition(",")[0]
+
+
 def join_go_output(output: str) -> str:
     """What `go test -json` says in words: of single tests, only of those that fail."""
     rows = list(_list_objects(output))
@@ -139,6 +182,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "minitest": read_minitest,
     "rspec": read_rspec,
     "jest": read_jest,
+    "trx": read_trx,
 }
 _GOOD: Final = frozenset(("pass", "passed", "ok", "PASS", "XFAIL", "."))
 _SKIPPED: Final = frozenset(

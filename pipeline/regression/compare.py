@@ -12,7 +12,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
-from pipeline.languages.registry import main_language
+from pipeline.languages.registry import main_language, make_suite_fail
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -47,10 +47,13 @@ class ControlTests:
     async def are_forged(self, diff: str, names: Collection[str]) -> bool:
         """Whether control tests that are recorded as failed without `diff` are not so with it.
 
-        `names`: the tests that are said to pass with it. Always false for a command of which no
-        part can be run, or that does not run the control tests at all.
+        `names`: the tests that are said to pass with it. In a language that can make its tests
+        fail, the repository's own are the controls, all at once; otherwise always false for a
+        command of which no part can be run, or that does not run the control tests at all.
         """
         files = self._base.files
+        if not files and self._base.suite.execution.seconds <= QUICK_SECONDS:
+            return await self._passes_failing(diff)
         beside = next((files[name] for name in self._base.suite.passed if files.get(name)), "")
         if not beside or not self._runner.command.covers((beside,)):
             return False
@@ -93,6 +96,32 @@ class ControlTests:
             own_passed=tuple(name for name in run.suite.passed if name in mine),
         )
 
+    async def _passes_failing(self, diff: str) -> bool:
+        """Whether a test passes with `diff` that is made to fail, and does so without it."""
+        failing = await make_suite_fail(self._codebase, f"c{secrets.token_hex(8)}")
+        changed = list_paths(diff) & failing.keys()
+        changes: dict[str, bytes | None] = {
+            path: data for path, data in failing.items() if path not in changed
+        }
+        if not changes:
+            return False
+        made = (await create_patch(self._codebase, changes)).diff
+        files = self._runner.command.covers(list(changes))
+
+        async def run(diff: str) -> ControlRun:
+            found = await self._runner.run_changed(tuple(filter(None, (diff, made))), files)
+            return ControlRun(own_failed=found.suite.failed, own_passed=found.suite.passed)
+
+        argv = self._runner.command.argv
+        key = f"{SHARED}failing-{digest(*argv, *sorted(changed))}"
+        before = await load_or_run(self._runner.store, key, ControlRun, lambda: run(""))
+        controls = set(before.own_failed) & set(self._base.suite.passed)
+        if not controls:
+            return False
+        key = f"control/failing-{digest(*argv, diff)}"
+        after = await load_or_run(self._runner.store, key, ControlRun, lambda: run(diff))
+        return not controls.isdisjoint(after.own_passed)
+
 
 def list_quick_files(base: TestRun, names: Collection[str], diff: str) -> list[str]:
     """The files that `diff` leaves alone and that do not take long, the best one first: the
@@ -104,12 +133,18 @@ def list_quick_files(base: TestRun, names: Collection[str], diff: str) -> list[s
     cut_short = {base.files.get(name, "") for name in base.unfinished}
     unfit = {*list_paths(diff), *cut_short, ""}
     counts = Counter(base.files.get(name, "") for name in sorted(names))
-    fit = [path for path, _ in counts.most_common() if path not in unfit and seconds[path] <= 60]
+    fit = [
+        path
+        for path, _ in counts.most_common()
+        if path not in unfit and seconds[path] <= QUICK_SECONDS
+    ]
     # Making more tests fail shows no more.
     enough = [path for path in fit if counts[path] >= min(20, counts[fit[0]])]
     return [*sorted(enough, key=lambda path: seconds[path]), *fit[len(enough) :]]
 
 
+QUICK_SECONDS: Final = 60
+"""How long tests that are run again as controls may take."""
 REPEATS = 2
 """The maximum of further runs, both with and without the edit."""
 

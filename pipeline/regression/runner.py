@@ -47,6 +47,10 @@ OUTPUT_BYTES = 32 * 1024 * 1024
 GRACE_SECONDS = 20.0
 """The wrapper's own time on top of the command: its start, and sending the records."""
 INCOMPLETE = "The printed results are incomplete: the run ended early, or part of them is missing."
+TOO_LONG = (
+    f"The tests printed more than {OUTPUT_BYTES >> 20} MB, so that their results are missing. Let "
+    "the test command print less."
+)
 FORGED = "The tests printed forged results, or stopped the program that reports them."
 UNBUILT = "The code does not build with this edit:"
 TOO_MUCH = "The tests produced more results than can be read."
@@ -306,8 +310,8 @@ def _outcomes(
         limit = sent.execution.limit
         printed = parse_sympy_output(output, cut=bool(limit), hung=limit == "idle")
         return printed, "" if printed.passed or printed.failed else INCOMPLETE
-    if command.reader and LEFT_OUT in output:
-        return Outcomes(), INCOMPLETE
+    if sent.execution.ending is Ending.OUTPUT or (command.reader and LEFT_OUT in output):
+        return Outcomes(), TOO_LONG
     found = parse_junit(sent.documents)
     if command.reader and not (found.passed or found.failed):
         found = READERS[command.reader](output, sent.documents)

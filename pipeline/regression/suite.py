@@ -288,7 +288,9 @@ def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
 
 def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
     name = f"`{' '.join(command.argv)[:300]}`"
-    if base.problem and base.suite.execution.exit_code is None and not command.can_choose:
+    execution = base.suite.execution
+    stopped = execution.exit_code is None and execution.ending is not Ending.OUTPUT
+    if base.problem and stopped and not command.can_choose:
         return f"{name} cannot be run in part, and the full run did not finish."
     if base.problem:
         return f"{name} gives no result on the unmodified code. {base.problem}"
@@ -296,6 +298,6 @@ def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
     how = f"{failed} fail" if failed else "no single test could be distinguished"
     if offline and not failed:
         how = f"{offline} need a network, a display or a service, which the sandbox does not have"
-    if base.suite.execution.exit_code is None:
-        how = f"it ended with {base.suite.execution.ending.value}"
+    if execution.exit_code is None:
+        how = f"it ended with {execution.ending.value}"
     return f"With {name}, no test passes on the unmodified code: {how}."

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from docker.errors import NotFound
 from docker.types import LogConfig
@@ -66,7 +67,13 @@ def proxy_environment(proxy: str | None) -> dict[str, str]:
     names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"]
     names += ["YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"]  # yarn 2 reads no others
     local = dict.fromkeys(["no_proxy", "NO_PROXY"], "localhost,127.0.0.1,::1")
-    return {**dict.fromkeys(names, proxy), **local, "NODE_USE_ENV_PROXY": "1"}
+    address = urlsplit(proxy)
+    java = " ".join(
+        f"-D{scheme}.proxyHost={address.hostname} -D{scheme}.proxyPort={address.port}"
+        for scheme in ("http", "https")
+    )
+    own = {"NODE_USE_ENV_PROXY": "1", "JAVA_TOOL_OPTIONS": java}
+    return {**dict.fromkeys(names, proxy), **local, **own}
 
 
 @contextmanager

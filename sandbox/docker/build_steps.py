@@ -131,7 +131,10 @@ def explain_failure(
 ) -> str | None:
     """What it means that one of our own steps failed; None for a step of the repository."""
     if line.startswith(MEASURE):
-        return f"The checkout is larger than {options.disk_mb // 2} MB."
+        return (
+            f"The checkout, with what its installation wrote there, is larger than "
+            f"{options.disk_mb // 2} MB (without node_modules, target and build)."
+        )
     if line == SEARCH_SECRETS:
         return "The installation wrote a secret of the package index to disk, so it was discarded."
     for step, code in SPEAKING_STEPS.items():

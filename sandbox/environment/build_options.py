@@ -61,6 +61,8 @@ class BuildOptions:
     ca_bundle: Path | None = None
     index_url: str | None = None
     npm_registry: str | None = None
+    cargo_registry: str | None = None
+    """The address of a sparse index that stands for crates.io's."""
     python_mirror: str | None = None
     """The address from which uv fetches interpreters instead of GitHub."""
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -83,8 +85,7 @@ class BuildOptions:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that would leak a secret, and for the host's network."""
-        for name in ("index_url", "npm_registry", "python_mirror"):
-            url = getattr(self, name)
+        for name, url in self._addresses().items():
             if url and "@" in urlsplit(url).netloc:
                 raise ValueError(
                     f"{name} must not carry credentials: repositories could read them."
@@ -105,7 +106,11 @@ class BuildOptions:
     def key_of_tools(self) -> str:
         """A key that changes with every option that affects the images shared by all
         repositories."""
-        return repr((self.index_url, self.npm_registry, self.python_mirror))
+        return repr(tuple(self._addresses().values()))
+
+    def _addresses(self) -> dict[str, str | None]:
+        names = ("index_url", "npm_registry", "cargo_registry", "python_mirror")
+        return {name: getattr(self, name) for name in names}
 
     def parent_proxy(self) -> str:
         """The operator's own proxy, by its address, perhaps with a login; empty for none."""
@@ -114,7 +119,7 @@ class BuildOptions:
     def list_permitted(self) -> list[str]:
         """The private hosts that builds may reach: those named, and those of every address that
         the operator gave, each on its port."""
-        given = (self.index_url, self.npm_registry, self.python_mirror, *self.secrets.values())
+        given = (*self._addresses().values(), *self.secrets.values())
         found = list(self.private_hosts)
         for url in " ".join(filter(None, given)).split():
             with contextlib.suppress(ValueError):
@@ -140,6 +145,8 @@ class BuildOptions:
         if self.npm_registry:
             names = ("npm_config_registry", "YARN_REGISTRY", "YARN_NPM_REGISTRY_SERVER")
             found |= dict.fromkeys(names, self.npm_registry)
+        if self.cargo_registry:
+            found["CAPUCHIN_CARGO_REGISTRY"] = self.cargo_registry
         if self.python_mirror:
             found["UV_PYTHON_INSTALL_MIRROR"] = self.python_mirror
         if self.ca_bundle:

@@ -66,6 +66,8 @@ def list_described() -> Iterator[Pattern]:
         for name in ("names", "passed", "failed", "broken", "head"):
             if text := tests.get(name):
                 yield Pattern(f"{place}::{name}", text, re.MULTILINE, "search", binary=False)
+        for number, (_, text, _, _) in enumerate(tests.get("failing", [])):
+            yield Pattern(f"{place}::failing#{number}", text, re.MULTILINE, "search", binary=False)
         for number, way in enumerate(described.get("ways", [])):
             if text := way.get("says"):
                 yield Pattern(f"{place}::says#{number}", text, 0, "search", binary=False)

@@ -252,9 +252,8 @@ def _find_documents(folder: str, since: float) -> "list[bytes]":
         folders[:] = [name for name in folders if name not in _SKIPPED]
         for name in names:
             path = os.path.join(top, name)
-            document = (
-                _read_document(path, since, left) if name.endswith((".xml", ".json")) else b""
-            )
+            named = name.endswith((".xml", ".json", ".trx"))
+            document = _read_document(path, since, left) if named else b""
             if document:
                 found.append(document)
                 left -= len(document)
@@ -270,7 +269,7 @@ def _read_document(path: str, since: float, most: int) -> bytes:
             data = file.read(most)
     except OSError:
         return b""
-    marks = (b"<testsuite", b'"examples":', b'"testResults":')
+    marks = (b"<testsuite", b'"examples":', b'"testResults":', b"<TestRun")
     return data if any(mark in data[:4096] for mark in marks) else b""
 
 

@@ -17,6 +17,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import EditBuild, Ending, shell_command
+from tests.support.data.language_projects import JAVA
 from tests.support.docker import OWNER, gateway_of, make_tree
 
 ATTACK = """\
@@ -43,7 +44,26 @@ HOOKS = {
         ),
         "src/lib.rs": "",
     },
+    "maven": {
+        "pom.xml": JAVA.files["pom.xml"].replace(
+            "<plugins>",
+            "<plugins><plugin><artifactId>maven-antrun-plugin</artifactId><version>3.1.0</version>"
+            "<executions><execution><phase>initialize</phase><goals><goal>run</goal></goals>"
+            '<configuration><target><exec executable="sh"><arg value="attack.sh"/></exec></target>'
+            "</configuration></execution></executions></plugin>",
+        ),
+        ".github/workflows/ci.yml": JAVA.files[".github/workflows/ci.yml"].replace(
+            "install ", "install libmaven-antrun-plugin-java "
+        ),
+        "src/main/java/Till.java": "",
+    },
+    "gradle": {
+        "build.gradle": "println 'sh attack.sh'.execute().text\ntask testClasses {}\n",
+        "src/main/java/Till.java": "",
+    },
 }
+SETUP = {"maven": ("true",)}
+"""Where the usual steps need what Debian lacks."""
 
 
 @pytest.fixture(scope="module", name="engine")
@@ -67,7 +87,8 @@ async def test_an_install_hook_finds_no_secret_no_host_and_no_place_to_write(
     with socket.create_server((gateway, 0)) as host:
         attack = ATTACK.replace("GATEWAY", gateway).replace("PORT", str(host.getsockname()[1]))
         tree = make_tree(tmp_path, {**HOOKS[tool], "attack.sh": attack})
-        request = EnvironmentRequest(tree, run_id=run_id, scope=run_id)
+        setup = SETUP.get(tool, ())
+        request = EnvironmentRequest(tree, setup=setup, run_id=run_id, scope=run_id)
         image = await engine.prepare(request, (await plan_attempts(request))[0])
         host.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -96,17 +117,30 @@ async def test_a_lock_file_that_names_the_intranet_is_refused(
     assert "403" in failed.value.log
 
 
+@pytest.mark.parametrize(
+    ("build", "files", "seconds"),
+    [
+        (EditBuild(lines=("while :; do :; done",)), {}, 2.0),
+        (EditBuild(lines=("gradle testClasses",)), {"build.gradle": "while (true) {}\n"}, 20.0),
+    ],
+    ids=["a shell", "gradle"],
+)
 async def test_a_build_of_an_edit_that_never_ends_is_stopped_and_told(
-    engine: DockerEngine, tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+    engine: DockerEngine,
+    tmp_path: Path,
+    run_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    build: EditBuild,
+    files: dict[str, str],
+    seconds: float,
 ) -> None:
-    monkeypatch.setattr("sandbox.execution.jobs.BUILD_SECONDS", 2.0)
-    tree = make_tree(tmp_path, {"till.ex": "1\n"})
-    request = EnvironmentRequest(tree, setup=["true"], run_id=run_id, scope=run_id)
+    monkeypatch.setattr("sandbox.execution.jobs.BUILD_SECONDS", seconds)
+    tree = make_tree(tmp_path, {**files, "till.ex": "1\n"})
+    request = EnvironmentRequest(tree, setup=["true"], build=["true"], run_id=run_id, scope=run_id)
     image = await engine.prepare(request, (await plan_attempts(request))[0])
     edit = "--- a/till.ex\n+++ b/till.ex\n@@ -1 +1 @@\n-1\n+2\n"
-    build = EditBuild(lines=("while :; do :; done",))
     async with engine.open(image, run_id=run_id, build=build) as sandbox:
         run = await sandbox.run(shell_command("true", diffs=[edit]))
         unedited = await sandbox.run(shell_command("true"))
     assert (run.ending, unedited.exit_code) == (Ending.UNBUILT, 0)
-    assert "did not end within 2 seconds" in run.output
+    assert f"did not end within {seconds:.0f} seconds" in run.output

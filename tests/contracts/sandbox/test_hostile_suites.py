@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.data.options import Options
+from pipeline.regression.runner import TOO_LONG
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.store import DirStore
@@ -66,3 +67,28 @@ async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
     assert "timeout" in said["never"]
     assert any(end in said["prints"] for end in ("output limit", "timeout"))
     assert "1 need a network, a display or a service" in said["window"]
+
+
+async def test_a_suite_that_prints_100_mb_is_told_so_and_little_of_it_is_kept(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    """By the lines that carry the results, and beside a report in a file."""
+    noise = "yes noise | head -c 100000000"
+    report = '<testsuite><testcase name="any"/></testsuite>'
+    files = {
+        "Makefile": f"all:\n\ntest:\n\t@echo ok 1 - any\n\t@{noise}\n",
+        "loud.sh": f"{noise}; echo '{report}' >junit.xml\n",
+        "one.zig": "1\n",
+    }
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    request = EnvironmentRequest(await codebase.build_tree(), setup=["true"], run_id=run_id)
+    edit = "--- a/one.zig\n+++ b/one.zig\n@@ -1 +1 @@\n-1\n+2\n"
+    async with engine.open(await build_environment(engine, request), run_id=run_id) as sandbox:
+        for command in ((), ("sh", "loud.sh")):
+            options = Options(test_command=command, nearby_seconds=0)
+            store = DirStore(tmp_path / f"store{len(command)}")
+            suite = RegressionSuite(Workspace(sandbox, codebase, store, options))
+            assert await suite.compare(edit) is None
+            assert TOO_LONG in suite.problem
+            saved = sum(path.stat().st_size for path in store.root.rglob("*") if path.is_file())
+            assert saved < 100_000

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import re
+import tarfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+import docker
 import pytest
 
+from pipeline.languages.detect import plan_attempts
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program, python_script
 from tests.support.data import lock_files
-from tests.support.docker import OWNER, any_engine, build_environment, make_tree
+from tests.support.docker import OWNER, any_engine, build_environment, gateway_of, make_tree
 
 __all__ = ["any_engine"]
 
@@ -115,6 +127,64 @@ async def test_packages_of_node_are_asked_of_the_operators_registry(
     assert failed.value.command.startswith("npm ")
     assert "ECONNREFUSED" in failed.value.log
     assert f"{registry}/" in failed.value.log
+
+
+@contextmanager
+def serve_crate(folder: Path, address: str) -> Generator[str]:
+    """A sparse index with one crate; https://doc.rust-lang.org/cargo/reference/registry-index.html"""
+    crate = folder / "dl/pad/1.0.0/download"
+    crate.parent.mkdir(parents=True)
+    with tarfile.open(crate, "w:gz") as archive:
+        for name, text in {
+            "Cargo.toml": '[package]\nname = "pad"\nversion = "1.0.0"\n',
+            "src/lib.rs": "pub fn one() -> u8 { 1 }\n",
+        }.items():
+            member = tarfile.TarInfo(f"pad-1.0.0/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    digest = hashlib.sha256(crate.read_bytes()).hexdigest()
+    row: dict[str, Any] = {
+        "name": "pad",
+        "vers": "1.0.0",
+        "deps": [],
+        "cksum": digest,
+        "features": {},
+    }
+    (folder / "3/p").mkdir(parents=True)
+    (folder / "3/p/pad").write_text(json.dumps({**row, "yanked": False}) + "\n")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer((address, 0), handler) as server:
+        url = f"http://{address}:{server.server_port}"
+        (folder / "config.json").write_text(json.dumps({"dl": f"{url}/dl"}))
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield url
+        server.shutdown()
+        thread.join()
+
+
+async def test_crates_come_from_the_operators_registry_and_are_there_without_a_network(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    files = {
+        "Cargo.toml": '[package]\nname = "till"\nversion = "1.0.0"\n[dependencies]\npad = "1"\n',
+        "src/lib.rs": "#[test]\nfn pads() { assert_eq!(pad::one(), 1); }\n",
+    }
+    tree = make_tree(tmp_path / "tree", files)
+    with serve_crate(tmp_path / "crates", gateway_of(daemon, "bridge")) as registry:
+        build = BuildOptions(ca_bundle=ca_bundle, cargo_registry=registry)
+        engine = DockerEngine(DockerOptions(owner=OWNER, build=build))
+        request = EnvironmentRequest(tree, run_id=run_id, scope=run_id)
+        try:
+            image = await engine.prepare(request, (await plan_attempts(request))[0])
+        except EnvironmentFailed as failed:
+            if "not found" in failed.log:
+                pytest.skip("no toolchain of Rust can be had here")
+            raise
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(Program(["cargo", "test"]))
+    await engine.close()
+    assert "test pads ... ok" in run.output
 
 
 ASK = "import pad, importlib.metadata as m; print(m.version('pad'), pad.one(), pad.__file__)"

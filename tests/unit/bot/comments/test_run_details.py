@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -322,6 +323,28 @@ def test_an_environment_that_works_in_part_is_called_so_everywhere_and_the_advic
         "The repository works only in part in the environment that I could make. Say in `setup` "
         "how it is installed. 2 of 4 tests pass"
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "advice"),
+    [
+        ({"name": "setup"}, "Correct its `setup`."),
+        (
+            {"summary": "What go test installs. go.mod asks for version 9, and there is 1.27."},
+            "dockerfile",
+        ),
+        ({"image": "", "health": None, "command": "/opt/capuchin/choose_python.py"}, "dockerfile"),
+    ],
+)
+def test_setup_is_advised_only_where_it_can_help(changed: dict[str, Any], advice: str) -> None:
+    first, second = RECORD.tried
+    if "image" in changed:
+        first = replace(first, **changed)
+    else:
+        second = replace(second, **changed)
+    sentence = replace(RECORD, tried=(first, second), chosen=1).complaint()
+    assert advice in sentence
+    assert "Say in `setup`" not in sentence
 
 
 def test_commands_of_a_model_are_proposed_as_they_are() -> None:

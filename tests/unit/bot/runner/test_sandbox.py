@@ -42,6 +42,7 @@ def test_pods_without_a_registry_are_refused_in_a_sentence() -> None:
         ("BUILD_NETWORK", "host", "CAPUCHIN_BUILD_NETWORK: must not be the host's"),
         ("BUILD_INDEX_URL", "https://a:b@c/simple", "CAPUCHIN_BUILD_INDEX_URL: must not carry"),
         ("BUILD_NPM_REGISTRY", "https://a:b@c/", "CAPUCHIN_BUILD_NPM_REGISTRY: must not carry"),
+        ("BUILD_CARGO_REGISTRY", "https://a:b@c/", "CAPUCHIN_BUILD_CARGO_REGISTRY: must not carry"),
         ("BUILD_PYTHON_MIRROR", "https://a:b@c/", "CAPUCHIN_BUILD_PYTHON_MIRROR: must not carry"),
     ],
 )

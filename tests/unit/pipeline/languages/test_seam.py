@@ -18,6 +18,7 @@ EXCEPTED = {
     "pipeline/languages/ci.py": "which Debian packages belong to a runner of CI",
     "pipeline/languages/conventions.py": "the form of Python's tests, beside the general one",
     "pipeline/languages/described.py": "its judge in the sandbox is a program of Python",
+    "pipeline/languages/formatters.py": "pip brings formatters of any language",
     "pipeline/languages/readers.py": "one reader for each runner",
     "pipeline/languages/test_command.py": "dotted labels are those of Django's runner",
     "pipeline/localisation/stages.py": "an example of a place",

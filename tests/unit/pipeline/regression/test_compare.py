@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,11 +13,16 @@ from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
 from pipeline.generation.editing import describe_near_tests
 from pipeline.reasons import describe_cut
-from pipeline.regression.compare import keep_measured, list_quick_files
+from pipeline.regression.command import find_commands
+from pipeline.regression.compare import ControlTests, keep_measured, list_quick_files
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
+from pipeline.store import DirStore
+from sandbox.base import Sandbox
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
+from tests.support.data.repositories import make_codebase
 from tests.support.data.solver_shop import FILES, open_shop
 from tests.support.fakes import asked_for
 
@@ -59,6 +66,35 @@ def cut_run(*begun: str, seconds: float = 9, **unfinished: float) -> TestRun:
         files=dict.fromkeys(begun, "t.py"),
         unfinished=unfinished,
     )
+
+
+class Reporting(TestRunner):
+    """One with which the edit alone decides what is reported."""
+
+    async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
+        assert paths == ("till_test.go",)
+        assert 't.Error("' in diffs[-1]
+        passes = len(diffs) == 2
+        suite = SuiteRun(execution=WHOLE, passed=("a",) * passes, failed=("a",) * (not passes))
+        return TestRun(suite=suite)
+
+
+async def test_an_edit_with_which_a_test_passes_that_is_made_to_fail_is_forged(
+    tmp_path: Path,
+) -> None:
+    test = 'package till\n\nimport "testing"\n\nfunc TestA(t *testing.T) {\n}\n'
+    files = {"go.mod": "module till\n", "till.go": "package till\n", "till_test.go": test}
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    (command,) = await find_commands(codebase)
+    sandbox, store = cast(Sandbox, None), DirStore(tmp_path / "store")
+    runner = Reporting(command, sandbox=sandbox, store=store, seconds=9)
+    controls = ControlTests(runner, codebase, BASE)
+    edit = (await create_patch(codebase, {"till.go": b"package till\n\nvar a = 1\n"})).diff
+    assert await controls.are_forged(edit, BASE.suite.passed)
+    own = (await create_patch(codebase, {"till_test.go": f"{test}// more\n".encode()})).diff
+    assert not await controls.are_forged(own, BASE.suite.passed)
+    slow = replace(BASE, suite=replace(BASE.suite, execution=replace(WHOLE, seconds=90)))
+    assert not await ControlTests(runner, codebase, slow).are_forged(edit, BASE.suite.passed)
 
 
 def test_only_a_test_that_ended_or_hangs_tells_something() -> None:
