@@ -65,7 +65,7 @@ async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
                 assert report.after.passed == (f"tests.test_{name}.Test.test",)
                 assert report.broken == ()
     assert "timeout" in said["never"]
-    assert any(end in said["prints"] for end in ("output limit", "timeout"))
+    assert any(end in said["prints"] for end in (TOO_LONG, "timeout"))
     assert "1 need a network, a display or a service" in said["window"]
 
 
