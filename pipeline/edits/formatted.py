@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.types import Patch
 from pipeline.edits.captured import read_captured
-from pipeline.languages.formatters import BIN
+from pipeline.languages.formatters import BIN, HOOKS_FILE, list_local_hooks
 from pipeline.languages.language import Formatter
 from pipeline.languages.registry import LANGUAGES
 from pipeline.replies import Malformed
@@ -67,6 +68,9 @@ async def find_formatters(codebase: Codebase, paths: Iterable[str]) -> _Pairs:
                 if any(re.search(says, text, re.MULTILINE) for text in texts.values()):
                     found.append((formatter, own))
                     break
+    if HOOKS_FILE in codebase.files:
+        text = await codebase.read_text(HOOKS_FILE) or ""
+        found += await asyncio.to_thread(list_local_hooks, text, paths, LANGUAGES)
     return found
 
 
@@ -80,10 +84,18 @@ async def _run(sandbox: Sandbox, formatters: _Pairs, diff: str) -> CommandRun:
     """Run them one after the other, as far as they are installed and the files are there."""
     lines = [
         f"for file in {shlex.join(f'./{path}' for path in own)}; do "
-        f'test -f "$file" && {shlex.join(one.command)} "$file"; done'
+        f'test -f "$file" && {_check_path(one.only)}{shlex.join(one.command)} "$file"; done'
         for one, own in formatters
     ]
     script = "\n".join((f"PATH={BIN}:$PATH", *lines, "true"))
     return await sandbox.run_command(
         shell_command(script, diffs=[diff] if diff else [], seconds=_SECONDS)
     )
+
+
+_SEARCHES = "import re, sys; sys.exit(not re.search(sys.argv[1], sys.argv[2][2:]))"
+
+
+def _check_path(pattern: str) -> str:
+    """What a formatter's line begins with that takes only files by a pattern, as pre-commit."""
+    return f'{shlex.join(("python", "-c", _SEARCHES, pattern))} "$file" && ' if pattern else ""

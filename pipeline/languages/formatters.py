@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,10 @@ HOOKS_FILE: Final = ".pre-commit-config.yaml"
 FOLDER: Final = "/opt/env/formatters"
 BIN: Final = f"{FOLDER}/bin"
 """Before all others on the path, so that a pinned version is the one that runs."""
+_RUN_HERE: Final = ("system", "script", "unsupported", "unsupported_script")
+_FORMATS: Final = re.compile(
+    r"fmt|format|fix|black|isort|ruff|yapf|prettier|eslint|goimports|rubocop|tidy", re.IGNORECASE
+)
 _REVISION: Final = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:(?:a|b|rc)\d{1,3})?)")
 _REQUIREMENT: Final = re.compile(r"[A-Za-z0-9][\w.\[\]=<>~!,-]{0,100}", re.ASCII)
 
@@ -36,6 +41,30 @@ def read_hooks(text: str) -> dict[str, Hook]:
         for hook in tables(repository.get("hooks")):
             more = filter(_REQUIREMENT.fullmatch, strings(hook.get("additional_dependencies")))
             found.setdefault(str(hook.get("id")), Hook(pinned[1], tuple(more)))
+    return found
+
+
+def list_local_hooks(
+    text: str, paths: Iterable[str], languages: Iterable[Language]
+) -> list[tuple[Formatter, list[str]]]:
+    """The repository's own hooks that format, each with its files among `paths`: those that run by
+    what the environment has, with names of files. They are untrusted, as is the repository."""
+    found: list[tuple[Formatter, list[str]]] = []
+    changed, known = list(paths), {one.facts.name.lower(): one for one in languages}
+    for repository in tables(parse_yaml(text[: 64 * 1024]).get("repos")):
+        hooks = tables(repository.get("hooks")) if repository.get("repo") == "local" else ()
+        for hook in hooks:
+            with contextlib.suppress(ValueError):
+                words = (*shlex.split(str(hook.get("entry") or "")), *strings(hook.get("args")))
+                types = {*strings(hook.get("types")), *strings(hook.get("types_or"))} - {"text"}
+                takes = [known[one] for one in types if one in known]
+                fit = [p for p in changed if not types or any(one.is_source(p) for one in takes)]
+                by_files = (
+                    hook.get("language") in _RUN_HERE and hook.get("pass_filenames") != "false"
+                )
+                if words and fit and by_files and _FORMATS.search(f"{hook.get('id')} {words[0]}"):
+                    only = str(hook.get("files") or "")
+                    found.append((Formatter(command=words, marks=(), only=only), fit))
     return found
 
 

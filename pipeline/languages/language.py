@@ -104,6 +104,8 @@ class Formatter(Frozen):
     marks: tuple[tuple[str, str], ...]
     """What shows that a repository uses it, one of these: the pattern of a file's name, and of what
     the file says."""
+    only: str = ""
+    """A pattern of the paths that it takes, untrusted: for the sandbox to read; empty: all."""
     packages: tuple[str, ...] = ()
     """Debian packages that bring it; of `a|b` the first that is known."""
     pip: str = ""

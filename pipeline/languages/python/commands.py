@@ -13,9 +13,9 @@ from pipeline.codebase.commit import Codebase
 from pipeline.languages import test_command
 from pipeline.languages.python.conventions import detect_conventions
 from pipeline.languages.python.facts import FACTS
-from pipeline.languages.python.roots import find_root
+from pipeline.languages.python.roots import find_root, read_below
 from pipeline.languages.python.tox_nox import nox_lines, tox_folder, tox_lines
-from pipeline.languages.test_command import GUEST_PACKAGE, Source, TestCommand, to_label
+from pipeline.languages.test_command import GUEST_PACKAGE, Source, TestCommand, run_in, to_label
 from sandbox.frozen import replace
 
 _MOST_COMMANDS = 4
@@ -90,8 +90,7 @@ async def find_commands(
         return (script or _to_command(configured, "configuration", places),)
     root = find_root(codebase.files, codebase.root)
     start = f"{root}/" if root else ""
-    read = await codebase.read_texts([f"{start}{name}" for name in ROUTINES])
-    texts = {path.removeprefix(start): text for path, text in read.items()}
+    texts = await read_below(codebase, root, ROUTINES)
     tox = [*tox_lines(texts)]
     nox = [*nox_lines(texts.get("noxfile.py", ""))]
     scripts = await _find_scripts(codebase)
@@ -99,7 +98,7 @@ async def find_commands(
     folders = {"tox": inside if inside in places else root, "nox": root}
     by_source: tuple[tuple[Source, list[str]], ...] = (("tox", tox), ("nox", nox))
     lines = [
-        _to_command(_run_in(folders[source], argv), source, places)
+        _to_command(run_in(folders[source], argv), source, places)
         for source, found in by_source
         for argv in filter(None, map(_parse_line, found))
     ]
@@ -144,10 +143,6 @@ _RUN_BY = re.compile(
 """A package manager before a program: it would install, for which there is no network, what the
 environment holds."""
 _PATH = re.compile(r"(\bPYTHONPATH=[^\s;&|]*)")
-
-
-def _run_in(folder: str, argv: tuple[str, ...]) -> tuple[str, ...]:
-    return ("sh", "-c", f"cd {shlex.quote(folder)} && {shlex.join(argv)}") if folder else argv
 
 
 def _starts_pytest(argv: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.language import Collected
 from pipeline.languages.python.metadata import distribution_name, guess_name
-from pipeline.languages.python.roots import find_root
+from pipeline.languages.python.roots import find_root, read_below
 
 ROOTS: Final = ("src/", "", "lib/", "python/")
 """Folders that may contain packages; the first that contains one decides."""
@@ -85,9 +85,7 @@ async def find_distribution_name(codebase: Codebase) -> str:
 
 async def read_manifests(codebase: Codebase) -> dict[str, str]:
     """The texts of the manifests, by their paths from the project's folder."""
-    root = find_root(codebase.files, codebase.root)
-    read = await codebase.read_texts([f"{root}/{name}".lstrip("/") for name in MANIFESTS])
-    return {path.removeprefix(f"{root}/"): text for path, text in read.items()}
+    return await read_below(codebase, find_root(codebase.files, codebase.root), MANIFESTS)
 
 
 def _list_modules(texts: Mapping[str, str]) -> Iterator[str]:

@@ -30,7 +30,7 @@ from pipeline.languages.python import (
 )
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.import_check import WALL_FACTOR
-from pipeline.languages.roots import below
+from pipeline.languages.roots import below, cut_root
 from pipeline.languages.test_command import TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.layout import CHECKOUT
@@ -103,10 +103,8 @@ class Python(Language):
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
         workflows = sorted(filter(CI_FILE.fullmatch, codebase.files))[:20]
         root = roots.find_root(codebase.files, codebase.root)
-        start = f"{root}/" if root else ""
-        routines = (f"{start}{name}" for name in commands.ROUTINES)
-        read = await codebase.read_texts((*routines, *workflows), largest=64 * 1024)
-        texts = {path.removeprefix(start): text for path, text in read.items()}
+        texts = await roots.read_below(codebase, root, commands.ROUTINES, largest=64 * 1024)
+        texts |= await codebase.read_texts(workflows, largest=64 * 1024)
         found = await asyncio.to_thread(variables.find_variables, texts)
         if root:  # its tests import it as from its own folder
             found.setdefault("PYTHONPATH", f"{CHECKOUT}/{root}")
@@ -114,8 +112,7 @@ class Python(Language):
 
     async def packages(self, codebase: Codebase) -> tuple[str, ...]:
         root = roots.find_root(codebase.files, codebase.root)
-        start = f"{root}/" if root else ""
-        inside = [path.removeprefix(start) for path in codebase.files if path.startswith(start)]
+        inside = cut_root(codebase.files, root)
         texts = await packages.read_manifests(codebase)
         members = roots.find_members(inside, texts)
         return packages.find_packages(inside, texts, members)

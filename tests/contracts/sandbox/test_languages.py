@@ -135,10 +135,17 @@ async def test_an_edit_takes_the_form_that_the_repository_gives_its_tidy_files(
     }
 
 
+LOCAL = """repos:
+- repo: local
+  hooks:
+  - {id: fmt, language: system, entry: "sed -i 's/  */ /g'", files: '^one'}
+  - {id: fix, language: system, entry: "sed -i s/2/3/", files: '^two'}
+"""
 HOOK = "repos:\n- repo: https://github.com/x/y\n  rev: {0}\n  hooks:\n  - id: {1}\n"
 BROUGHT = {
     "black": ({".pre-commit-config.yaml": HOOK.format("22.12.0", "black")}, "one.py", "22.12.0"),
     "clang-format": ({".clang-format": "BasedOnStyle: LLVM\n"}, "one.c", "clang-format"),
+    "sed": ({".pre-commit-config.yaml": LOCAL}, "one.c", "sed"),
     "clang-format by pre-commit": (
         {".pre-commit-config.yaml": HOOK.format("v14.0.6", "clang-format")}, "one.c", "14.0.6",
     ),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.languages.formatters import HOOKS_FILE, list_packages, list_tools, read_hooks
+from pipeline.languages.formatters import (
+    HOOKS_FILE,
+    list_local_hooks,
+    list_packages,
+    list_tools,
+    read_hooks,
+)
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.registry import LANGUAGES
 
@@ -22,7 +28,13 @@ repos:
   rev: main
   hooks: [{id: isort}]
 - repo: local
-  hooks: [{id: ruff-format, language: system, entry: make format}]
+  hooks:
+  - {id: ruff-format, language: system, entry: tools/fmt --in-place, args: [-q], types: [python]}
+  - {id: format-all, language: system, entry: sh fmt.sh, files: '^src/'}
+  - {id: format, language: system, entry: make format, pass_filenames: false}
+  - {id: mypy, language: system, entry: mypy}
+  - {id: fix, language: python, entry: fix}
+  - {id: fix, language: system, entry: "fix '"}
 - 7
 """
 
@@ -35,6 +47,14 @@ def test_a_hook_counts_at_a_released_version_with_what_it_needs() -> None:
     }
     assert hooks["black"].more == ("click==8.0.4",)
     assert read_hooks("repos: {") == {}
+
+
+def test_hooks_of_the_repository_that_format_run_with_the_files_that_they_take() -> None:
+    found = list_local_hooks(HOOKS, ["a.py", "src/b.c"], LANGUAGES)
+    assert [(one.command, one.only, own) for one, own in found] == [
+        (("tools/fmt", "--in-place", "-q"), "", ["a.py"]),
+        (("sh", "fmt.sh"), "^src/", ["a.py", "src/b.c"]),
+    ]
 
 
 @pytest.mark.parametrize(
