@@ -38,7 +38,11 @@ class ControlRun(Frozen):
 class ControlTests:
     """Runs control tests by one command, without and with edits. Each result is saved."""
 
-    def __init__(self, runner: TestRunner, codebase: Codebase, base: TestRun) -> None:
+    def __init__(
+        self, runner: TestRunner, codebase: Codebase, base: TestRun, files: Collection[str] = ()
+    ) -> None:
+        """`files`: those whose tests were run; empty: all."""
+        self._files = files
         self._runner = runner
         self._codebase = codebase
         self._base = base
@@ -99,9 +103,11 @@ class ControlTests:
     async def _passes_failing(self, diff: str) -> bool:
         """Whether a test passes with `diff` that is made to fail, and does so without it."""
         failing = await make_suite_fail(self._codebase, f"c{secrets.token_hex(8)}")
-        changed = list_paths(diff) & failing.keys()
+        changed = list_paths(diff)
         changes: dict[str, bytes | None] = {
-            path: data for path, data in failing.items() if path not in changed
+            path: data
+            for path, data in failing.items()
+            if path not in changed and (not self._files or path in self._files)
         }
         if not changes:
             return False
@@ -112,13 +118,13 @@ class ControlTests:
             found = await self._runner.run_changed(tuple(filter(None, (diff, made))), files)
             return ControlRun(own_failed=found.suite.failed, own_passed=found.suite.passed)
 
-        argv = self._runner.command.argv
-        key = f"{SHARED}failing-{digest(*argv, *sorted(changed))}"
+        name = (*self._runner.command.argv, *changes)
+        key = f"{SHARED}failing-{digest(*name)}"
         before = await load_or_run(self._runner.store, key, ControlRun, lambda: run(""))
         controls = set(before.own_failed) & set(self._base.suite.passed)
         if not controls:
             return False
-        key = f"control/failing-{digest(*argv, diff)}"
+        key = f"control/failing-{digest(*name, diff)}"
         after = await load_or_run(self._runner.store, key, ControlRun, lambda: run(diff))
         return not controls.isdisjoint(after.own_passed)
 
@@ -168,8 +174,10 @@ async def compare_runs(
     diff: str,
     names: Collection[str],
     repeats: int = REPEATS,
+    files: Collection[str] = (),
 ) -> SuiteReport:
-    """Compare the tests `names`, which pass on `base`, with their results `after` applying `diff`.
+    """Compare the tests `names`, which pass on `base`, with their results `after` applying `diff`;
+    `files` are those whose tests were run, empty for all.
 
     Apparently broken tests run again, with and without `diff`: those that pass in a further run
     with it are not broken; those that fail in one without it are flaky, and left out. Where none
@@ -184,7 +192,7 @@ async def compare_runs(
     failed = hung.union(after.suite.failed) - passed - flaky
     seen = passed.union(after.suite.failed, after.suite.skipped)
     if not counted - passed and diff:
-        controls = ControlTests(runner, codebase, base)
+        controls = ControlTests(runner, codebase, base, files)
         if await controls.are_forged(diff, counted):
             counted.add(CONTROL)
     return SuiteReport(

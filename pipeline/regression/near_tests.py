@@ -443,7 +443,14 @@ class NearbyTests:
         if not names and base.suite.passed:
             return None
         report = await compare_runs(
-            runner, self._codebase, base, after, diff=diff, names=names, repeats=1
+            runner,
+            self._codebase,
+            base,
+            after,
+            diff=diff,
+            names=names,
+            repeats=1,
+            files=wanted.files or (),
         )
         if new:
             failed = {*report.after.failed, *new.failed}

@@ -96,6 +96,7 @@ async def test_an_install_hook_finds_no_secret_no_host_and_no_place_to_write(
     async with engine.open(image, run_id=run_id) as sandbox:
         seen = (await sandbox.run(shell_command("cat seen; ls /opt/owned /etc/owned"))).output
     assert "PATH=" in seen
+    assert "-Dhttps.proxyHost=" in seen  # a JVM reads no other
     assert not [word for word in ("canary", "WROTE", "OPEN") if word in seen], seen
 
 

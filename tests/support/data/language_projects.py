@@ -204,7 +204,10 @@ PHP = Project(
     wrong=" + 1",
     right="",
     failing="TillTest::testEmpty",
-    script="php -r 'require \"till.php\"; exit(total([2]) === 2 ? 0 : 86);'\n",
+    script=(
+        'php -r \'require "till.php"; try { $sum = total([2]); } catch (TypeError $e) { $sum = 0; }'
+        " exit($sum === 2 ? 0 : 86);'\n"
+    ),
     broken="php -r 'nothing();'\n",
     forged=(
         "    return",
@@ -259,7 +262,7 @@ JAVA = Project(
     },
     source="src/main/java/Till.java",
     wrong="1 + ",
-    right="",
+    right="0 + ",
     failing="TillTest::empty",
     script=(
         "mkdir -p /tmp/t && echo 'class Check { public static void main(String[] a) { "
