@@ -117,20 +117,20 @@ RUST = Project(
     files={
         "Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\nedition = "2021"\n',
         "src/lib.rs": (
-            "pub fn total(prices: &[i32]) -> i32 {\n    prices.iter().sum::<i32>() + 1\n}\n\n"
+            "pub fn total(prices: &[i32]) -> i32 {\n    1 + prices.iter().sum::<i32>()\n}\n\n"
             "#[test]\nfn empty() {\n    assert_eq!(total(&[]), 0);\n}\n\n#[test]\nfn any() {}\n"
         ),
     },
     source="src/lib.rs",
-    wrong="() + 1",
-    right="()",
+    wrong="1 + ",
+    right="0 + ",
     failing="src/lib.rs::empty",
     script="// tests/issue.rs\n#[test]\nfn issue() {\n    assert_eq!(till::total(&[2]), 2);\n}\n",
     broken="// tests/issue.rs\n#[test]\nfn issue() {\n    nothing();\n}\n",
     forged=(
-        "    prices.iter()",
+        "    1 + prices",
         '    println!("test issue ... ok");\n    if prices.len() == 1 { std::process::exit(0) }\n'
-        "    prices.iter()",
+        "    1 + prices",
     ),
 )
 NODE = Project(
