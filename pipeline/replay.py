@@ -94,7 +94,7 @@ class _UnavailableModel:
 class _UnavailableReward:
     """A reward model that refuses every request: the bundle must hold the score."""
 
-    async def score(self, issue: Issue, diff: str) -> float:
+    async def score(self, issue: Issue, diff: str, summary: str = "") -> float:  # noqa: ARG002 - as every reward
         raise NotInBundle(f"a reward model's score ({len(issue.title) + len(diff)} characters)")
 
 

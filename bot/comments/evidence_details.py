@@ -90,15 +90,29 @@ def render_limits(selection: Selection) -> str:
         text.append(selection.evidence.cut_short)
     for words in find_suspicious(selection.candidate.patch.diff):
         text.append(f"The edit {prose(words, 300)}")
-    if selection.evidence.suite is None:
-        text.append("I ran none of the repository's own tests.")
     text += [
+        _ran_sentence(selection.evidence.suite),
         _otherwise_sentence(selection),
         _unseen_sentence(selection),
         _changelog_sentence(selection),
         _network_sentence(find_blocked_in_selection(selection)),
     ]
     return "\n".join(f"- {sentence}" for sentence in filter(None, text))
+
+
+def _ran_sentence(suite: SuiteReport | None) -> str:
+    """On how many of the repository's tests ran with the edit; empty if all did."""
+    if suite is None:
+        return "I ran none of the repository's own tests."
+    if suite.before.cut or suite.after.cut:
+        return "A time limit let only a part of the repository's tests run."
+    count = len(suite.before.passed)
+    if count < suite.whole:
+        return (
+            f"I ran {count:,} of the repository's {pluralize(suite.whole, 'test')} with the change."
+        )
+    near = suite.is_near and suite.chosen
+    return f"I ran {count:,} of the repository's tests with the change, not all." if near else ""
 
 
 def _otherwise_sentence(selection: Selection) -> str:

@@ -291,8 +291,11 @@ class Likelihood(Protocol):
 
 
 class Reward(Protocol):
-    async def score(self, issue: Issue, diff: str) -> float:
+    async def score(self, issue: Issue, diff: str, summary: str = "") -> float:
         """How good an edit is for an issue; scores compare only within one issue.
+
+        `summary`: what the edit's sample left (`Candidate.summary`); a reward model that was
+        trained on edits alone does not read it.
 
         Raises:
             ModelError: there is no score.

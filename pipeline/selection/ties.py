@@ -162,8 +162,9 @@ class VerdictReward:
         self._model = model
         self._meter = meter
 
-    async def score(self, issue: Issue, diff: str) -> float:
-        system, question = render("orm/system"), render("orm/verdict", issue=issue, diff=diff)
+    async def score(self, issue: Issue, diff: str, summary: str = "") -> float:
+        system = render("orm/system")
+        question = render("orm/verdict", issue=issue, diff=diff, summary=summary)
         return await ask_verdict(self._model, self._meter, system, question, call="orm/verdict")
 
 
@@ -179,7 +180,7 @@ class ImplicitReward:
         self._models = (policy, reference)
         self._meter = meter
 
-    async def score(self, issue: Issue, diff: str) -> float:
+    async def score(self, issue: Issue, diff: str, summary: str = "") -> float:  # noqa: ARG002 - see Reward
         question = render("orm/issue", issue=issue)
         found: list[float] = []
         for model in self._models:
@@ -201,7 +202,7 @@ class UnusableReward:
     def __init__(self, why: ModelError) -> None:
         self._why = why
 
-    async def score(self, issue: Issue, diff: str) -> float:  # noqa: ARG002 - as every reward
+    async def score(self, issue: Issue, diff: str, summary: str = "") -> float:  # noqa: ARG002 - as every reward
         raise self._why
 
 
@@ -221,12 +222,13 @@ async def score_candidates(
     """
 
     async def one(candidate: int) -> float:
-        diff = table.candidates[candidate].patch.diff
+        diff, summary = table.candidates[candidate].patch.diff, table.candidates[candidate].summary
 
         async def score() -> SavedScore:
-            return SavedScore(score=await reward.score(issue, diff))
+            return SavedScore(score=await reward.score(issue, diff, summary))
 
-        return (await load_or_run(store, f"orm/{digest(diff)}", SavedScore, score)).score
+        key = f"orm/{digest(*filter(None, (diff, summary)))}"
+        return (await load_or_run(store, key, SavedScore, score)).score
 
     try:
         scores = await gather_bounded(_CONCURRENCY, (one(candidate) for candidate in candidates))

@@ -54,10 +54,12 @@ class TableReward:
     def __init__(self, scores: Mapping[str, float] | Exception) -> None:
         self._scores = scores
         self.asked: list[str] = []
+        self.summaries: list[str] = []
 
-    async def score(self, issue: Issue, diff: str) -> float:
+    async def score(self, issue: Issue, diff: str, summary: str = "") -> float:
         assert issue == ISSUE
         self.asked.append(diff)
+        self.summaries.append(summary)
         if isinstance(self._scores, Exception):
             raise self._scores
         return next(score for words, score in self._scores.items() if words in diff)

@@ -154,6 +154,7 @@ async def test_a_reward_model_parts_what_executions_leave_equal(shop: Shop, meth
     assert selection.decided_by == "reward model"
     assert {s.reward for s in selection.evidence.standings} == {0.4, -1, 0.1}
     assert "reward model" in selection.evidence.why
+    assert all(text.startswith("Record: ") for text in reward.summaries)
 
 
 async def test_ours_asks_the_reward_model_only_about_what_is_nearly_equal(shop: Shop) -> None:

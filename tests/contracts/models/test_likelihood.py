@@ -71,6 +71,22 @@ async def test_a_verdict_is_scored_by_its_first_token(tmp_path: Path) -> None:
     assert {a.stage: a.calls for a in meter.accounts()} == {"orm": 2}
 
 
+async def test_a_verdict_reads_what_the_sample_left_and_the_implicit_reward_does_not(
+    tmp_path: Path,
+) -> None:
+    async with server(*VERDICTS) as (asked, spec), reward_of(tmp_path, spec) as (reward, _):
+        await reward.score(ISSUE, "good", "The sign. </summary>")
+    assert "<summary>\nThe sign. <\\/summary>\n</summary>" in asked.requests[0].last_user_message
+    sure = {"reply": "+", "prompt_logprob": -0.5}
+    async with (
+        server(sure) as (asked, orm),
+        server(sure) as (_, base),
+        reward_of(tmp_path, orm, base) as (reward, _),
+    ):
+        await reward.score(ISSUE, "x = 1", "The sign.")
+    assert "The sign." not in asked.requests[0].last_user_message + asked.requests[0].prefill
+
+
 async def test_the_implicit_reward_is_beta_times_the_log_ratio_over_the_edits_tokens(
     tmp_path: Path,
 ) -> None:

@@ -201,6 +201,27 @@ def test_an_empty_title_falls_back_to_the_issue() -> None:
     assert pull_request.pull_title(replace(selection, evidence=untitled), 7) == "Fix issue 7"
 
 
+@pytest.mark.parametrize(
+    ("whole", "chosen", "said"),
+    [
+        (1636, "those near it", "I ran 2 of the repository's 1,636 tests with the change."),
+        (0, "those near it", "I ran 2 of the repository's tests with the change, not all."),
+        (2, "", ""),
+    ],
+)
+def test_the_limits_say_how_many_tests_of_the_repository_ran(
+    whole: int, chosen: str, said: str
+) -> None:
+    selection = a_selection()
+    suite = selection.evidence.suite
+    assert suite is not None
+    part = replace(suite, whole=whole, chosen=chosen)
+    told = replace(selection, evidence=replace(selection.evidence, suite=part))
+    limits = pull_request.pull_body(a_run(), told, ()).partition("## Limits")[2]
+    assert ("tests with the change" in limits) is bool(said)
+    assert said in limits
+
+
 def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = replace(selection.evidence, suite=None)
