@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.grammars import find_errors
+from pipeline.codebase.grammars import find_errors, grammar_of, parse_code
 from pipeline.codebase.isolated import call_isolated
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
@@ -258,6 +258,11 @@ class Described(Language):
         names = (match[1] for match in self._name_of_test.finditer(added))
         return tuple(dict.fromkeys(name for name in names if name in text))
 
+    def shows_failure(self, run: Execution) -> bool:
+        is_broken = re.search(self._tests.broken, run.output, re.MULTILINE)
+        failed = re.search(self._tests.failed, run.output, re.MULTILINE)
+        return super().shows_failure(run) and bool(failed or not is_broken)
+
     def file_runners(
         self, commands: Sequence[TestCommand], conventions: Conventions
     ) -> Sequence[FileRunner]:
@@ -288,10 +293,9 @@ class Described(Language):
             place = SHELL_PATH
         else:
             path = self.place_script(text, self.default_path)
-            names = [match[1] for match in self._name_of_test.finditer(text)]
-            for name in names:  # an edit may bring a test of the same name
-                text = re.sub(rf"\b{re.escape(name)}\b", f"{name}Script", text)
-            names = [f"{name}Script" for name in names]
+            names: list[str] = []
+            if any("{names}" in word for word in tests.command):
+                text, names = self._rename_tests(text, path)
             judge = {
                 "argv": fill(tests.command, path, names),
                 "passed": tests.passed,
@@ -307,6 +311,23 @@ class Described(Language):
             files={place: text},
             may_share=True,
         )
+
+    def _rename_tests(self, text: str, path: str) -> tuple[str, list[str]]:
+        """The script with names of its own for its tests, and these: they share their names with
+        the other files of their folder, and an edit may bring a test of the same one."""
+        grammar, data = grammar_of(path), text.encode("utf-8", "replace")
+        tree = parse_code(grammar, data) if grammar else None
+        names = sorted({match[1] for match in self._name_of_test.finditer(text)})
+        if tree is None or not names:
+            return text, names
+
+        def rename(match: re.Match[bytes]) -> bytes:
+            node = tree.root_node.descendant_for_byte_range(*match.span())
+            is_name = node is not None and node.type == "identifier"
+            return match[0] + b"Script" * is_name
+
+        own = re.sub(rb"\b(?:%s)\b" % "|".join(names).encode(), rename, data)
+        return own.decode(), [f"{name}Script" for name in names]
 
     @property
     def default_path(self) -> str:

@@ -125,11 +125,14 @@ RUST = Project(
     wrong="1 + ",
     right="0 + ",
     failing="src/lib.rs::empty",
-    script="// tests/issue.rs\n#[test]\nfn issue() {\n    assert_eq!(till::total(&[2]), 2);\n}\n",
+    script=(
+        "// tests/issue.rs\n#![deny(nonstandard_style)]\n"
+        "#[test]\nfn total() {\n    assert_eq!(till::total(&[2]), 2);\n}\n"
+    ),
     broken="// tests/issue.rs\n#[test]\nfn issue() {\n    nothing();\n}\n",
     forged=(
         "    1 + prices",
-        '    println!("test issue ... ok");\n    if prices.len() == 1 { std::process::exit(0) }\n'
+        '    println!("test total ... ok");\n    if prices.len() == 1 { std::process::exit(0) }\n'
         "    1 + prices",
     ),
 )
