@@ -16,8 +16,9 @@ from bot.data.run import Run
 from bot.errors import SwapRefused
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
-from pipeline.data.suite_reports import TestOutcome, read_test_outcome
+from pipeline.data.suite_reports import TestOutcome
 from pipeline.data.types import NoFix, NoFixReason, Selection
+from pipeline.languages.registry import read_test_outcome
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
 
@@ -72,12 +73,13 @@ def candidates_reply(name: str, candidates: PullCandidates) -> str:
 
 def render_swap(run: Run, number: int, selection: Selection) -> str:
     proof = selection.evidence
+    proven = proof.reproduction
     test = {
         "passes": "The reproduction test passes with it and stays.",
         "fails": "The reproduction test fails with it, so I removed the test.",
         "not run": "The reproduction test could not be run with it, so I removed the test.",
-    }[read_test_outcome(proof.reproduction.after)]
-    if not proof.reproduction.is_committed:
+    }[read_test_outcome(proven.path, proven.after)]
+    if not proven.is_committed:
         test = "It is still unproven."
     if broken := len(proof.suite.broken) if proof.suite else 0:
         tests, verb = pluralize(broken, "test"), agree(broken, "passes", "pass")
@@ -113,7 +115,7 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
     if test := refused.test:
         path = code(test.path) if test.is_committed else "(the script alone)"
         why = f"With edit {letter}, the reproduction test {path} could not be run."
-        if read_test_outcome(test.after) == "fails":
+        if read_test_outcome(test.path, test.after) == "fails":
             why = f"Edit {letter} fails the reproduction test {path}."
         log = details("Output", block(test.after.output, 4000))
         why += f" `/{name} use {letter} anyway` takes the edit without the test.\n\n{log}"

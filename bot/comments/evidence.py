@@ -9,8 +9,9 @@ from typing import Final
 from bot.data.run import Run
 from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.text import agree, pluralize
-from pipeline.data.suite_reports import SuiteReport, read_test_outcome
+from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Account, Reproduction, Rung, Selection
+from pipeline.languages.registry import read_test_outcome
 from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.explain import count_edits
@@ -154,13 +155,13 @@ def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) 
 
 
 def _describe_before(test: Reproduction) -> str:
-    if read_test_outcome(test.before) == "passes":
+    if test.before.passed:
         return "the test passes without the change."
     return f"{_error(test.before)}{_counts(test.before)}"
 
 
 def _describe_after(test: Reproduction) -> str:
-    match read_test_outcome(test.after):
+    match read_test_outcome(test.path, test.after):
         case "passes":
             return f"the same test passes{_counts(test.after)}"
         case "fails":
@@ -188,13 +189,13 @@ def describe_test(selection: Selection) -> str:
     test = selection.evidence.reproduction
     if not selection.is_proven:
         return f"**Unproven.** {prose(selection.evidence.unproven, 1500)}"
-    if read_test_outcome(test.after) != "passes":
-        text = f"{code(test.path)} {result_words(test.after)} with the change, so it is left out."
+    before, after = (result_words(test.path, run) for run in (test.before, test.after))
+    if not test.after.passed:
+        text = f"{code(test.path)} {after} with the change, so it is left out."
         return f"{text} {_broken_sentence(selection)}".rstrip()
     text = (
-        f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
-        f"{result_words(test.after)} with the change. "
-        f"Run it with {code(advise_command(test), 500)}."
+        f"{test_sentence(selection)} It {before} on the original code and {after} with the "
+        f"change. Run it with {code(advise_command(test), 500)}."
     )
     return f"{text} {_broken_sentence(selection)}".rstrip()
 
@@ -209,8 +210,9 @@ def _broken_sentence(selection: Selection) -> str:
     return f"{text} {describe_cut(suite)}".rstrip()
 
 
-def result_words(run: Execution) -> str:
-    match read_test_outcome(run):
+def result_words(path: str, run: Execution) -> str:
+    """How the test file `path` ended."""
+    match read_test_outcome(path, run):
         case "passes":
             return "passes"
         case "fails":
@@ -259,7 +261,7 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
     if different < edits:
         which = f"edit {letter} ({count_edits(len(votes.candidates), different)})"
     if selection.decided_by == "person":
-        fails = read_test_outcome(selection.evidence.reproduction.after) != "passes"
+        fails = not selection.evidence.reproduction.after.passed
         doubt = "; it does not pass the reproduction test" if fails else ""
         text = f"{which}. {prose(selection.evidence.why.rstrip('.'), 200)}{doubt}"
     else:

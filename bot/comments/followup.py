@@ -12,7 +12,7 @@ from bot.comments.unpublished import fold_edit
 from bot.data.run import Failure, Run
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
-from pipeline.data.suite_reports import read_test_outcome
+from pipeline.data.suite_reports import TestOutcome
 from pipeline.data.types import CommitSha
 from pipeline.reproduction.red_green import show_command
 from pipeline.workflows.verify import Verification, VerificationVerdict
@@ -129,8 +129,8 @@ def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
         f"{code(base[:7])}) and {times[1]} with it, each time in a fresh sandbox without "
         "network.\n\n"
         f"| | passed | failed | not run |\n|---|--:|--:|--:|\n"
-        f"| without the change | {_pass_fail_cells(found.before)} |\n"
-        f"| with the change | {_pass_fail_cells(found.after)} |"
+        f"| without the change | {_pass_fail_cells(found.outcomes_before)} |\n"
+        f"| with the change | {_pass_fail_cells(found.outcomes_after)} |"
     )
     return text if found.verdict == "shown" else f"{text}\n\n{_VERDICTS[found.verdict][1]}"
 
@@ -186,8 +186,7 @@ def stop_note(run: Run) -> str:
     return f"I stopped {why}. {spent}"
 
 
-def _pass_fail_cells(runs: Sequence[Execution]) -> str:
-    outcomes = [read_test_outcome(run) for run in runs]
+def _pass_fail_cells(outcomes: Sequence[TestOutcome]) -> str:
     return " | ".join(str(outcomes.count(one)) for one in ("passes", "fails", "not run"))
 
 

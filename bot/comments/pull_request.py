@@ -24,7 +24,6 @@ from bot.data.marks import EDIT_TABLE
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
 from pipeline.codebase.text import pluralize
-from pipeline.data.suite_reports import read_test_outcome
 from pipeline.data.types import Account, Selection
 from pipeline.regression.printed import drop_progress
 from pipeline.reproduction.red_green import advise_command, show_command
@@ -183,10 +182,11 @@ def evidence_sections(
 
 def _reproduction_section(selection: Selection, characters: int, *, commits: bool) -> str:
     test = selection.evidence.reproduction
-    if read_test_outcome(test.after) != "passes":
+    before, after = (result_words(test.path, run) for run in (test.before, test.after))
+    if not test.after.passed:
         return "\n\n".join(
             [
-                f"The reproduction test {code(test.path)} {result_words(test.after)} with this "
+                f"The reproduction test {code(test.path)} {after} with this "
                 "change. It is not part of this pull request, so nothing here shows that the issue "
                 "is fixed.",
                 _log("The test with this change", test.after, characters),
@@ -201,9 +201,8 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
         run_it += " The outputs below are from all tests in this file."
     return "\n\n".join(
         [
-            f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
-            f"{result_words(test.after)} with the change; both ran in a sandbox without network."
-            + (alone if commits else ""),
+            f"{test_sentence(selection)} It {before} on the original code and {after} "
+            f"with the change; both ran in a sandbox without network." + (alone if commits else ""),
             run_it,
             _log("Before: it fails", test.before, characters),
             details(

@@ -9,8 +9,9 @@ from bot.comments.evidence import ending_words
 from bot.data.marks import NO_VERDICT, REPRODUCTION_TEST, Mark, mark_script, mark_test
 from bot.safe_text import make_visible
 from pipeline.codebase.text import pluralize
-from pipeline.data.suite_reports import Standing, read_test_outcome
+from pipeline.data.suite_reports import Standing
 from pipeline.data.types import NoFix, Reproduction, Selection, VoteTable
+from pipeline.languages.registry import read_test_outcome
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.verdict import get_votes, rank_result, to_letter
 from prompts.text import drop_index_lines, shorten
@@ -186,8 +187,8 @@ def _show_test(test: Reproduction, text: _Text) -> ReproductionTest:
     return ReproductionTest(
         path=make_visible(test.path[:300]),
         command=make_visible(advise_command(test)[:500]),
-        before=_show_test_run(test.before, text),
-        after=_show_test_run(test.after, text),
+        before=_show_test_run(test, test.before, text),
+        after=_show_test_run(test, test.after, text),
     )
 
 
@@ -198,9 +199,9 @@ def _show_run(name: str, run: Execution, text: _Text) -> ScriptRun:
     return ScriptRun(name, mark, run.seconds, text.cut(run.output, OUTPUT_CHARACTERS))
 
 
-def _show_test_run(run: Execution, text: _Text) -> ScriptRun:
+def _show_test_run(test: Reproduction, run: Execution, text: _Text) -> ScriptRun:
     """A run of a test runner, whose exit codes differ from a script's."""
-    return _show_run("", run, text)._replace(cell=mark_test(read_test_outcome(run)))
+    return _show_run("", run, text)._replace(cell=mark_test(read_test_outcome(test.path, run)))
 
 
 def _read_diff(diff: str) -> tuple[DiffLine, ...]:

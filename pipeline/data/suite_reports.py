@@ -12,19 +12,6 @@ TestOutcome = Literal["passes", "fails", "not run"]
 """The outcome of a test file; `not run`: the run ended without a verdict on its tests."""
 
 
-def read_test_outcome(run: Execution) -> TestOutcome:
-    """The outcome of a test runner.
-
-    pytest exits with 3 after an error of its own, with 4 for wrong arguments (such as a missing
-    file) and with 5 when it collects no test; unittest exits with 5 for that, too. These codes are
-    no evidence about the code. Source: docs.pytest.org, "Exit codes"; docs.python.org, unittest. A
-    shell script of ours that shows an issue exits with 86.
-    """
-    if run.passed:
-        return "passes"
-    return "fails" if run.exit_code in (1, 2, 86) else "not run"
-
-
 class CutShort(Frozen):
     ran: int
     skipped: int = 0

@@ -28,7 +28,7 @@ from pipeline.languages.manifests import Manifests
 from pipeline.languages.test_command import Runner, TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import Frozen
-from sandbox.program import NO_BUILD, NO_ENV, EditBuild, Program
+from sandbox.program import NO_BUILD, NO_ENV, EditBuild, Execution, Program
 
 
 class Way(Frozen):
@@ -362,6 +362,11 @@ class Language:
         return NO_BUILD
 
     # One file of tests
+
+    def shows_failure(self, run: Execution) -> bool:
+        """Whether a run of tests that did not pass shows that tests fail. Runners end with codes
+        of their own: cargo with 101, ctest with 8, Mocha with the number of failed tests."""
+        return run.exit_code not in (None, 126, 127)
 
     def file_runners(
         self, commands: Sequence[TestCommand], conventions: Conventions

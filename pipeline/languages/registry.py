@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
+from pipeline.data.suite_reports import TestOutcome
 from pipeline.languages import test_command
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions, is_test
@@ -18,6 +19,7 @@ from pipeline.languages.node.install import is_node
 from pipeline.languages.node.node import Node
 from pipeline.languages.python.python import Python
 from pipeline.languages.roots import cut_root
+from sandbox.program import Execution
 
 _PYTHON: Final = Python()
 _DESCRIBED: Final = tuple(
@@ -86,6 +88,13 @@ def languages_with_files(paths: Iterable[str]) -> list[Language]:
     """The languages of which a tree with these paths has source files."""
     known = tuple(paths)
     return [one for one in LANGUAGES if any(map(one.is_source, known))]
+
+
+def read_test_outcome(path: str, run: Execution) -> TestOutcome:
+    """The outcome of a run of the test file `path`, or of a script where that is empty."""
+    if run.passed:
+        return "passes"
+    return "fails" if language_of(path).shows_failure(run) else "not run"
 
 
 def is_runnable(path: str) -> bool:

@@ -8,7 +8,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.concurrency import gather_bounded
 from pipeline.data.code_places import Context
-from pipeline.data.suite_reports import SuiteReport, TestOutcome, read_test_outcome
+from pipeline.data.suite_reports import SuiteReport, TestOutcome
 from pipeline.data.types import (
     Candidate,
     Evidence,
@@ -21,6 +21,7 @@ from pipeline.data.types import (
     TestScript,
     VoteTable,
 )
+from pipeline.languages.registry import read_test_outcome
 from pipeline.regression.suite import RegressionSuite
 from pipeline.reproduction.mechanical import show_script
 from pipeline.resources import Workspace
@@ -57,9 +58,12 @@ async def try_others(chosen: Selection, judged: Judgement, workspace: Workspace)
         (run_reproduction(proof.reproduction, Patch(diff=diff), workspace) for diff in others),
     )
     known: dict[str, TestOutcome] = {
-        diff: read_test_outcome(run) for diff, run in zip(others, runs, strict=True)
+        diff: read_test_outcome(proof.reproduction.path, run)
+        for diff, run in zip(others, runs, strict=True)
     }
-    known[chosen.candidate.patch.diff] = read_test_outcome(proof.reproduction.after)
+    known[chosen.candidate.patch.diff] = read_test_outcome(
+        proof.reproduction.path, proof.reproduction.after
+    )
     reproduced: tuple[TestOutcome | None, ...] = tuple(known.get(one.patch.diff) for one in edits)
     why = explain_with_reproduction(judged, reproduced)
     return replace(chosen, evidence=replace(proof, reproduced=reproduced, why=why))

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pipeline.concurrency import gather_all
-from pipeline.data.suite_reports import read_test_outcome
+from pipeline.data.suite_reports import TestOutcome
 from pipeline.edits.patches import create_patch
+from pipeline.languages.registry import read_test_outcome
 from pipeline.resources import Workspace
 from sandbox.frozen import Frozen
 from sandbox.program import Ending, Execution, repeat_environment
@@ -32,16 +33,24 @@ class Verification(Frozen):
 
         `not run`: on one side, the test's own runner reached no verdict.
         """
-        if (
-            len({read_test_outcome(run) for run in self.before}) > 1
-            or len({read_test_outcome(r) for r in self.after}) > 1
-        ):
+        before, after = self.outcomes_before, self.outcomes_after
+        if len({*before}) > 1 or len({*after}) > 1:
             return "flaky"
-        if _is_not_run(self.before[0]) or _is_not_run(self.after[0]):
+        runs = (self.before[0], before[0]), (self.after[0], after[0])
+        # A test that hangs counts as run.
+        if any(run.ending is Ending.EXIT and outcome == "not run" for run, outcome in runs):
             return "not run"
-        if not self.after[0].passed:
+        if after[0] != "passes":
             return "fails with"
-        return "passes without" if read_test_outcome(self.before[0]) != "fails" else "shown"
+        return "shown" if before[0] == "fails" else "passes without"
+
+    @property
+    def outcomes_before(self) -> list[TestOutcome]:
+        return [read_test_outcome(self.path, run) for run in self.before]
+
+    @property
+    def outcomes_after(self) -> list[TestOutcome]:
+        return [read_test_outcome(self.path, run) for run in self.after]
 
 
 async def verify(
@@ -74,8 +83,3 @@ async def verify(
         before=tuple(runs[:times]),
         after=tuple(runs[times:]),
     )
-
-
-def _is_not_run(run: Execution) -> bool:
-    """Whether the runner ended without a verdict; a test that hangs counts as run."""
-    return run.ending is Ending.EXIT and read_test_outcome(run) == "not run"

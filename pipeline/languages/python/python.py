@@ -34,7 +34,7 @@ from pipeline.languages.roots import below, cut_root
 from pipeline.languages.test_command import TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.layout import CHECKOUT
-from sandbox.program import Program, python_script
+from sandbox.program import Execution, Program, python_script
 
 IMPORT_SECONDS: Final = 60.0
 """Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
@@ -73,6 +73,12 @@ class Python(Language):
         self.wrap_script = source.wrap_script
         self.find_syntax_errors = source.find_syntax_errors
         self.find_suspicious = suspicious.find_suspicious
+
+    def shows_failure(self, run: Execution) -> bool:
+        """pytest exits with 3 after an error of its own, with 4 for wrong arguments (such as a
+        missing file) and with 5 when it collects no test; unittest exits with 5 for that, too.
+        Source: docs.pytest.org, "Exit codes"; docs.python.org, unittest."""
+        return run.exit_code in (1, 2)
 
     def has_manifest(self, paths: Iterable[str]) -> bool:
         """Whether a file at the root says how this Python is installed."""

@@ -11,7 +11,8 @@ from pipeline.languages.registry import LANGUAGES, languages_below
 from pipeline.languages.reports import READERS
 from pipeline.languages.verdict import find_verdict
 from pipeline.selection.scoring.confidence import limit_unfitted
-from sandbox.program import SCRIPT_PATH
+from pipeline.workflows.verify import Verification
+from sandbox.program import SCRIPT_PATH, Execution
 
 GO_REPORT = """\
 {"Action":"run","Package":"till","Test":"TestEmpty"}
@@ -193,6 +194,73 @@ def test_a_script_has_a_program_rules_and_a_control_that_fails(language: Languag
     assert "abc" in control or ("exit 86" in control and "1 ] && exit 0" not in control)
 
 
+RUST_SCRIPT = """\
+// tests/issue_capuchin.rs
+struct New;
+impl New { fn new() -> Self { New } }
+impl Default for New {
+    fn default() -> Self { New::new() }
+}
+fn helper() {}
+#[test]
+fn get_int() {
+    helper();
+    assert_eq!(buf().get_int(2), 1);
+}
+#[tokio::test(flavor = "current_thread")]
+#[should_panic]
+async fn reads() -> Result<(), Error> {
+}
+"""
+GO_SCRIPT = """\
+// a/b_test.go
+package a
+
+func TestMain(m *testing.M) {}
+func Testing() {}
+func TestA(t *testing.T) {
+\tx.TestA()
+\tTesting()
+\tTestB(t)
+\t_ = `
+func TestB(t *testing.T) {}
+`
+}
+func TestB(t *testing.T) {}
+"""
+
+
+def test_a_rust_script_is_a_crate_of_its_own_and_keeps_its_names() -> None:
+    program = of("Rust").script_program(RUST_SCRIPT)
+    assert list(program.files.values()) == [RUST_SCRIPT]
+
+
+def test_of_a_go_script_only_its_tests_get_other_names() -> None:
+    program = of("Go").script_program(GO_SCRIPT)
+    renamed = GO_SCRIPT.replace("func TestA(", "func TestAScript(").replace(
+        "\tTestB(t)", "\tTestBScript(t)"
+    )
+    head, _, last = renamed.rpartition("func TestB(")
+    assert list(program.files.values()) == [f"{head}func TestBScript({last}"]
+    assert "^(TestAScript|TestBScript)$" in program.argv[-1]
+
+
+@pytest.mark.parametrize(
+    ("language", "path", "script", "names"),
+    [
+        ("Rust", "tests/a.rs", RUST_SCRIPT, ("get_int", "reads")),
+        ("Go", "a_test.go", GO_SCRIPT, ("TestA", "TestB")),
+    ],
+)
+def test_the_tests_that_an_edit_adds_are_known_by_name(
+    language: str, path: str, script: str, names: tuple[str, ...]
+) -> None:
+    lines = script.splitlines()
+    body = "".join(f"+{line}\n" for line in lines)
+    diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{body}"
+    assert of(language).find_added_tests(diff, path, script) == names
+
+
 def test_a_script_says_where_it_lies_and_cannot_lie_elsewhere() -> None:
     go = of("Go")
     assert go.place_script("// a/b_test.go\npackage a\n", "x_test.go") == "a/b_test.go"
@@ -216,6 +284,30 @@ def test_a_go_test_passes_fails_by_its_own_check_or_is_broken(
     tests = of("Go").facts.tests
     judge = {"passed": tests.passed, "failed": tests.failed, "broken": tests.broken}
     assert find_verdict(judge, code, output) == verdict
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "output", "verdict"),
+    [
+        ("tests/a.rs", 101, "test result: FAILED. 0 passed; 1 failed;\n", "shown"),
+        ("tests/a.rs", 101, "error: could not compile `till`\n", "not run"),
+        ("a_test.go", 1, "--- FAIL: TestA (0.00s)\nFAIL till/b [build failed]\n", "shown"),
+        ("a_test.go", 1, "FAIL till [build failed]\n", "not run"),
+        ("tests/a.c", 8, "The following tests FAILED:\n", "shown"),
+        ("test/a.test.js", 7, "7 failing\n", "shown"),
+        ("tests/a.sh", 86, "", "shown"),
+        ("test/a.test.js", 127, "npx: not found\n", "not run"),
+        ("tests/test_a.py", 1, "1 failed\n", "shown"),
+        ("tests/test_a.py", 4, "ERROR: file not found\n", "not run"),
+    ],
+)
+def test_every_runners_own_exit_codes_are_failures(
+    path: str, code: int, output: str, verdict: str
+) -> None:
+    before = Execution(exit_code=code, output=output, seconds=1)
+    after = Execution(exit_code=0, output="", seconds=1)
+    found = Verification(path=path, command=("run",), before=(before,), after=(after,))
+    assert found.verdict == verdict
 
 
 @pytest.mark.parametrize(("code", "verdict"), [(0, 0), (86, 2), (1, 1), (2, 1), (127, 1)])
