@@ -249,8 +249,8 @@ class RepoConfig(SharedOptions, RepoPolicy):
         Field(max_length=50),
         WithJsonSchema(_ENV_SCHEMA, mode="validation"),
     ] = {}
-    """Environment variables for `build` and for everything that is run in the sandbox, such as
-    tests. No place for secrets: the repository's code can read them."""
+    """Environment variables for installation, `build` and everything that is run in the sandbox,
+    such as tests. No place for secrets: the repository's code can read them."""
     test: CommandLine = ()
     """The repository's test command, as a line or a list. Empty: detected."""
 

@@ -37,7 +37,6 @@ from pipeline.environment.record import (
 )
 from pipeline.environment.setup_machine import EnvironmentMachine, EnvironmentState, render_question
 from pipeline.languages.detect import plan_attempts
-from pipeline.languages.language import Language
 from pipeline.languages.registry import is_manifest, languages_of, main_language
 from pipeline.models.base import Model
 from pipeline.resources import drive_on_budget
@@ -156,25 +155,21 @@ async def open_environment(task: EnvironmentTask) -> AsyncGenerator[Environment]
     """
     async with AsyncExitStack() as stack:
         language = main_language(task.codebase)
+        variables = {**await language.variables(task.codebase), **task.request.env}
+        build = await language.edit_build(task.codebase)
+        lines = with_variables(task.request.build or build.lines, variables)
         opener = _SandboxOpener(
             task.engine,
             task.request.run_id,
             stack,
-            variables={**await language.variables(task.codebase), **task.request.env},
-            build=await _find_build(language, task),
+            variables=variables,
+            build=replace(build, lines=lines),
         )
         record = await _Ladder(task, opener).climb()
         del task  # the archive of the checkout is in the image now
         assert record.best is not None
         sandbox = await opener.open(record.best.image)
         yield Environment(record.best.image, sandbox, record)
-
-
-async def _find_build(language: Language, task: EnvironmentTask) -> EditBuild:
-    """The build for each edit: the maintainers' lines, else those of the language."""
-    build, request = await language.edit_build(task.codebase), task.request
-    lines = with_variables(request.build or build.lines, request.env)
-    return replace(build, lines=lines)
 
 
 def open_image_store(

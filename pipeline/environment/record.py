@@ -39,9 +39,15 @@ _NO_INDEX: Final = re.compile(
     r"|Could not fetch URL \S{1,300} (?!404 )"
     r"|npm (?:ERR!|error) code (?:E5\d\d|ETIMEDOUT|ECONNRE\w+|ENOTFOUND|EAI_AGAIN)"
     r"|spurious network error|proxy\.golang\.org\S{0,200}: 5\d\d|dial tcp|i/o timeout"
-    r"|status(?: code)?:? 5\d\d|Could not reach host|Bad response 5\d\d|curl error \d"
+    r"|Received status code 5\d\d|status code: 5\d\d, reason|does not indicate success: 5\d\d"
+    r"|Could not reach host|[Bb]ad response [\w ]{0,40}5\d\d|curl error \d"
 )
 """Messages of package managers if the index is unavailable, or lacks a file that it lists."""
+_OWN_SCRIPT: Final = re.compile(
+    r"\bELIFECYCLE\b|npm (?:ERR!|error) command (?:failed|sh\b)|: Command failed\."
+    r"|couldn't be built successfully|failed to run custom build command"
+)
+"""Messages of package managers if a package that they fetched failed to install itself."""
 
 
 class TriedAttempt(Frozen):
@@ -100,9 +106,10 @@ class TriedAttempt(Frozen):
     def met_no_index(self) -> bool:
         """Whether it failed because the package index did not respond.
 
-        An interpreter comes from elsewhere.
+        An interpreter comes from elsewhere, and so does what the script of a package downloads.
         """
-        return not self.image and not self.lacks_python and bool(_NO_INDEX.search(self.log))
+        elsewhere = self.image or self.lacks_python or _OWN_SCRIPT.search(self.log)
+        return not elsewhere and bool(_NO_INDEX.search(self.log))
 
 
 class EnvironmentRecord(Frozen):

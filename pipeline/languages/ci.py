@@ -63,6 +63,8 @@ class CiJob:
     """What its steps ask of toolchains, all values of a matrix, by key: `go-version`."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     """Its literal variables, those of its first step with tests included."""
+    setup_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Those of the steps before the tests."""
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -97,7 +99,8 @@ def jobs_of(texts: Mapping[str, str], runs_tests: re.Pattern[str]) -> Iterator[C
         if any(runs_tests.search(line) for line in script):
             lines = (*(list(script_lines(own.get("before_script"))) or shared), *script)
             env = literal_variables(gitlab.get("variables"), own.get("variables"))
-            yield CiJob(".gitlab-ci.yml", tuple(("", line) for line in lines), env=env)
+            told = tuple(("", line) for line in lines)
+            yield CiJob(".gitlab-ci.yml", told, env=env, setup_env=env)
     for path in filter(DEVCONTAINER.fullmatch, sorted(texts)):
         container = parse_json(re.sub(r"^[ \t]*//.*$", "", texts[path], flags=re.MULTILINE))
         keys = ("onCreateCommand", "updateContentCommand", "postCreateCommand")
@@ -123,9 +126,15 @@ def _github_jobs(
             for folder, step in zip(folders, steps, strict=True)
             for line in _lines_of(step, matrix)
         )
-        env = [document.get("env"), job.get("env"), *(step.get("env") for step in testing[:1])]
-        versions = dict(pair for step in steps for pair in _versions_of(step, matrix))
-        yield CiJob(path, tuple(lines)[:MOST_LINES], versions, literal_variables(*env))
+        shared = (document.get("env"), job.get("env"))
+        before = steps[: steps.index(testing[0])] if testing else steps
+        yield CiJob(
+            path,
+            tuple(lines)[:MOST_LINES],
+            versions=dict(pair for step in steps for pair in _versions_of(step, matrix)),
+            env=literal_variables(*shared, *(step.get("env") for step in testing[:1])),
+            setup_env=literal_variables(*shared, *(step.get("env") for step in before)),
+        )
 
 
 def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:

@@ -33,7 +33,7 @@ from pipeline.languages.test_command import Source, TestCommand, needs_shell, re
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import replace as replace_frozen
 from sandbox.layout import CHECKOUT
-from sandbox.program import NO_ENV, EditBuild, Execution, Program
+from sandbox.program import NO_ENV, EditBuild, Execution, Program, with_variables
 
 SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of its own
 FIXED, NOT_FIXED = 0, 86
@@ -74,9 +74,10 @@ class Described(Language):
             named = re.sub(r"[^\w.<>=^~*| -]", "", version)[:40]
             there = ", ".join(self.facts.versions)
             summary += f" {where} asks for version {named}, and there is {there}."
-        today = Attempt("today", summary, plain)
         job = self._find_job(manifests.texts)
         lines = job.split(self._runs_tests)[0] if job else []
+        env = job.setup_env if job else NO_ENV
+        today = Attempt("today", summary, replace(plain, steps=with_variables(plain.steps, env)))
         if job is None or set(lines) <= set(plain.steps):
             return (today,)
         # Its checks and its uploads may fail here: the health of the environment judges.
@@ -84,7 +85,8 @@ class Described(Language):
             one if one in plain.steps else f"bash -c {shlex.quote(one)} || true" for one in lines
         ]
         steps = (*own, *(step for step in plain.steps if step not in lines))
-        said = Attempt("ci", f"As {job.path} installs it.", replace(plain, steps=steps))
+        recipe = replace(plain, steps=with_variables(steps, env))
+        said = Attempt("ci", f"As {job.path} installs it.", recipe)
         return (said, today)
 
     def summarise(self, manifests: Manifests) -> str:

@@ -45,6 +45,13 @@ async def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
 
 def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     """`plan_attempts`, in this thread."""
+    plan = _list_ways(request)
+    recipes = [replace(one.recipe, steps=with_variables(one.recipe.steps, request.env))
+               for one in plan]  # fmt: skip
+    return tuple(replace(one, recipe=own) for one, own in zip(plan, recipes, strict=True))
+
+
+def _list_ways(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     manifests = read_manifests(request.tree, request.dockerfile, request.root)
     recipe = make_recipe(manifests, request)
     if request.dockerfile:
@@ -106,7 +113,7 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
     given = [line for line in request.setup if line.strip()]
     build = request.build or [line for one in languages for line in one.build_lines(manifests)]
     return Recipe(
-        (*(given or steps), *with_variables(build, request.env)),
+        (*(given or steps), *build),
         tuple(tools),
         identity.version,
         identity.version_source,

@@ -85,6 +85,36 @@ def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> N
     assert str(explain_failure(EnvironmentRecord(tried=tuple(tried[:1])))) == "No Python fits."
 
 
+@pytest.mark.parametrize(
+    ("log", "is_index"),
+    [
+        ("> Received status code 502 from server: Bad Gateway", True),
+        ("Could not transfer artifact: status code: 503, reason phrase: Unavailable (503)", True),
+        ("Response status code does not indicate success: 502 (Bad Gateway).", True),
+        ("Gem::RemoteFetcher::FetchError: bad response Bad Gateway 502", True),
+        (
+            "../puppeteer postinstall: [cause]: Error: Got status code 502\n"
+            " ELIFECYCLE  Command failed with exit code 1.",
+            False,
+        ),
+        (
+            "npm error command failed\nnpm error command sh -c node install.mjs\n"
+            "npm error RequestError: connect: Connection refused",
+            False,
+        ),
+        (
+            "error: failed to run custom build command for `openssl-src`\n"
+            "curl error 6: Temporary failure in name resolution",
+            False,
+        ),
+    ],
+)
+def test_what_a_package_downloads_by_itself_is_not_blamed_on_the_index(
+    log: str, is_index: bool
+) -> None:
+    assert TriedAttempt(name="a", summary="A", command="npm ci", log=log).met_no_index is is_index
+
+
 def test_submodules_are_named_where_nothing_could_be_installed() -> None:
     record = EnvironmentRecord(tried=(TriedAttempt(name="a", summary="A", problem="It fails."),))
     assert str(explain_failure(record, ["vendor/llhttp"])) == (

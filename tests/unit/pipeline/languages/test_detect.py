@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.languages.detect import make_recipe, read_manifests
+from pipeline.languages.detect import make_plan, make_recipe, read_manifests
 from pipeline.languages.python.noxfile import nox_routine, nox_variables
 from pipeline.languages.python.tox_nox import expand_environments, tox_routine
 from sandbox.engine import EnvironmentRequest
@@ -111,10 +111,13 @@ def test_setup_lines_find_the_toolchain_of_the_language_and_may_replace_its_buil
     tmp_path: Path,
 ) -> None:
     tree = make_tree(tmp_path, {"Cargo.toml": "", "src/lib.rs": ""})
-    found = detect_recipe(tree, setup=["cargo fetch"], build=["cargo build"], env={"A": "b c"})
+    request = EnvironmentRequest(
+        tree, setup=["cargo fetch"], build=["cargo build"], env={"A": "b c"}
+    )
+    (found,) = (attempt.recipe for attempt in make_plan(request))
     assert "build-essential" in found.system_packages
     assert found.tools
-    assert found.steps == ("cargo fetch", "export A='b c'; cargo build")
+    assert found.steps == ("export A='b c'; cargo fetch", "export A='b c'; cargo build")
 
 
 def test_the_dependencies_change_with_the_files_that_name_them_only(tmp_path: Path) -> None:
