@@ -146,7 +146,7 @@ class VoteTable(Frozen):
     """Indices of tests that only the outside edits which contain them pass; they do not vote."""
     rejected: tuple[RejectedEdit, ...] = ()
     """Edits that are not `candidates`: they do not apply, or control runs went wrong."""
-    script_suffix: str = ".py"
+    script_suffix: str = ""
     """The ending of a script's name."""
 
     def votes(self, candidate: int) -> int:
@@ -310,7 +310,7 @@ class NoFix(Frozen):
     script: str = ""
     """A script that fails on the current code, or on the code before `fixed_since`; empty if there
     is none. Untrusted."""
-    script_suffix: str = ".py"
+    script_suffix: str = ""
     fixed_since: FixedSince | None = None
     """With the reason `already fixed`."""
     suspects: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ class Plan(Frozen):
     files: tuple[str, ...]
     """Paths, most useful first."""
     script: TestScript | None = None
-    script_suffix: str = ".py"
+    script_suffix: str = ""
     run: Execution | None = None
     estimate: CostEstimate
 
