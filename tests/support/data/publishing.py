@@ -80,6 +80,7 @@ def a_selection(
         tests=(TestScript(text="x"), TestScript(text="y")),
         base=(FAILS, FAILS),
         runs=((BREAKS, HANGS), (PASSES, PASSES)),
+        script_suffix=".py",
     )
     reproduction = Reproduction(
         path="tests/test_total.py",

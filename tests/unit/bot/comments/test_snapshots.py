@@ -66,6 +66,7 @@ NO = NoFix(
     details=("`total()` subtracts.", "3 different edits were tried."),
     suspects=("shop/till.py",),
     script=LONG,
+    script_suffix=".py",
 )
 PULL = LinkedPull.model_validate({"number": 9, "state": "open", "user": {"login": "bob"}})
 
@@ -107,7 +108,7 @@ STATUS: Bodies = {
     "no fix": comments.render_no_fix(RUN, NO),
     "planned": replies.render_plan(
         RUN,
-        Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG), run=SAID,
+        Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG), script_suffix=".py", run=SAID,
              estimate=CostEstimate(dollars=1.5, most=4)),
     ),
     "used": candidates.render_swap(replace(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),

@@ -13,7 +13,6 @@ EXCEPTED = {
     "pipeline/codebase/grammars.py": "which grammar reads which suffix",
     "pipeline/codebase/text.py": "the encoding cookie is part of Python's files",
     "pipeline/context/files/filters.py": "Python's files are ranked first, as on the benchmark",
-    "pipeline/data/types.py": "a script is one of Python where no language is stated",
     "pipeline/edits/patches.py": "which files are run before anybody reads the edit, by name",
     "pipeline/environment/facts.py": "which distributions say most, by name",
     "pipeline/languages/ci.py": "which Debian packages belong to a runner of CI",
@@ -25,7 +24,6 @@ EXCEPTED = {
     "pipeline/localisation/stages.py": "an example of a place",
     "pipeline/lab/learning/interpreter.py": "the trainer is a program of Python",
     "pipeline/regression/runner.py": "our own wrapper is a program of Python",
-    "pipeline/workflows/plan.py": "a script is one of Python where no language is stated",
 }
 """Common code that names a runner or a suffix, and why it may."""
 OWN = ("pipeline/languages/python", "pipeline/languages/node")
