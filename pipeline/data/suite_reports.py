@@ -134,6 +134,8 @@ class FurtherScript(Frozen):
     candidates: tuple[int, ...]
     """The edits with which it ran, as indices into the vote table's candidates."""
     runs: tuple[Execution, ...]
+    after_choice: bool = False
+    """Whether it was written after the choice, which it left as it was or overturned."""
 
 
 class FailedTests(Frozen):

@@ -53,7 +53,9 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
         return verdict
     before = verdict.further
     if len({run.passed for run in found.runs}) == 2 or not runs[chosen].passed:
-        more = FurtherScript(text=script, base=found.base, candidates=among, runs=found.runs)
+        more = FurtherScript(
+            text=script, base=found.base, candidates=among, runs=found.runs, after_choice=True
+        )
         verdict = replace(verdict, further=(*before, more))
     what = "a script that reaches the changed lines from elsewhere"
     name = name_edits(judged.table, verdict.order)[chosen]

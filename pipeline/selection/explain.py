@@ -31,12 +31,14 @@ _METHODS = {
 
 
 def explain_choice(standings: Standings, verdict: Verdict) -> str:
-    """Who decided, and the evidence for the first of `verdict.order`."""
+    """Which edits were passed over, who decided, and the evidence for the first of
+    `verdict.order`."""
     chosen = verdict.order[0]
     alike = _describe_alike(standings, verdict) if verdict.method == "evidence" else ""
     names = name_edits(standings.table, verdict.order)
     described = _describe_evidence(standings, chosen, names, alike=alike)
-    return " ".join(filter(None, (_describe_decision(standings.table, verdict), alike, described)))
+    decision = _describe_decision(standings.table, verdict)
+    return " ".join(filter(None, (*verdict.passed_over, decision, alike, described)))
 
 
 def explain_with_reproduction(judged: Judgement, outcomes: Sequence[TestOutcome | None]) -> str:
@@ -44,11 +46,9 @@ def explain_with_reproduction(judged: Judgement, outcomes: Sequence[TestOutcome 
 
     `outcomes`: one for each candidate; None: it was not tried with it.
     """
-    verdict, known = judged.verdict, judged.standings
-    if known is None:
-        return verdict.why
-    before, now = explain_choice(known, verdict), known.split_alike(outcomes)
-    return verdict.why.removesuffix(before) + explain_choice(now, verdict)
+    if judged.standings is None:
+        return judged.verdict.why
+    return explain_choice(judged.standings.split_alike(outcomes), judged.verdict)
 
 
 def _describe_evidence(
@@ -196,7 +196,8 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
         case "only one":
             return "It was the only edit left."
         case "model" if verdict.rounds:
-            how = _describe_further(verdict.further, chosen, names)
+            decided = [one for one in verdict.further if not one.after_choice]
+            how = _describe_further(decided, chosen, names)
             return (
                 f"A model chose {name} among the best {among}{how}.{_quote(verdict.reasons, names)}"
             )
@@ -220,7 +221,7 @@ def _quote(reasons: Sequence[Reason], names: Sequence[str]) -> str:
 
 
 def _describe_further(further: Sequence[FurtherScript], chosen: int, names: Sequence[str]) -> str:
-    """How the scripts ended that count, as the end of a sentence."""
+    """How the scripts ended that decided, as the end of a sentence."""
     if not further:
         return "; no further script told them apart"
     if len(further) == 1:

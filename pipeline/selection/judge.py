@@ -305,10 +305,15 @@ class Judge:
         Raises as `judge`.
         """
         found = await weigh_elsewhere(self._workspace, judged, script)
-        if judged.standings is None or found.order == judged.verdict.order:
+        if judged.standings is None or found == judged.verdict:
+            return judged
+        standings = judged.standings
+        if found.further != judged.verdict.further:
+            standings = standings.split_by(found.further[-1])
+        if found.order == judged.verdict.order:
+            found = replace(found, why=explain_choice(standings, found))
             await self._store.save(f"verdict/{found.method}", found)
-            return dataclasses.replace(judged, verdict=found)
-        standings = judged.standings.split_by(found.further[-1])
+            return dataclasses.replace(judged, verdict=found, standings=standings)
         return await self._gate(standings, found, reproduced=True)
 
     def _limit_confidence(self, verdict: Verdict) -> Verdict:
@@ -357,13 +362,12 @@ def _final_verdict(
     order = order_by_scripts(standings.table, (candidate, *so_far.order))
     by = so_far.decided_by if not skipped else decider_without_model(standings, so_far.method)
     verdict = replace(so_far, decided_by=by, order=order)
+    verdict = replace(verdict, passed_over=tuple(_tell_skipped(standings, verdict, skipped)))
     return replace(
         verdict,
         chosen=candidate,
         sample=standings.table.candidates[candidate].sample,
-        why=" ".join(
-            [*_tell_skipped(standings, verdict, skipped), explain_choice(standings, verdict)]
-        ),
+        why=explain_choice(standings, verdict),
         confidence=standings.confidence(candidate),
         recalibration=standings.recalibration,
         standings=standings.entries,

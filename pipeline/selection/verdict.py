@@ -159,6 +159,8 @@ class Verdict(Frozen):
     """The candidates of the final decision, best first."""
     decided_by: DecidedBy = "only one"
     reasons: tuple[Reason, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    """Why edits that were ranked higher were not chosen, a sentence each."""
     why: str = ""
     """The explanation, in our own words; names of tests and the `reasons` in it are untrusted."""
     rounds: int = 0

@@ -300,10 +300,12 @@ async def find_remaining(judged: Judgement, again: Judgement, store: Store) -> F
 
 
 def add_findings(selection: Selection, judged: Judgement) -> Selection:
-    """With the scripts, notes and estimate of `judged` that are newer than `selection`."""
+    """With the scripts, notes, explanation and estimate of `judged`, newer than `selection`."""
     evidence, verdict = selection.evidence, judged.verdict
     notes = dict.fromkeys((*evidence.notes, *verdict.notes))
-    evidence = replace_fields(evidence, further=verdict.further, notes=tuple(notes))
+    evidence = replace_fields(
+        evidence, further=verdict.further, notes=tuple(notes), why=verdict.why
+    )
     return replace_fields(selection, evidence=evidence, confidence=verdict.confidence)
 
 

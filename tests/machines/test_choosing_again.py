@@ -89,6 +89,9 @@ async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Sh
     body = render_further(proof.further, proof.votes, proof.order, 4000)
     assert "reaches the changed lines from elsewhere: " in body
     assert "never" in body.partition("With the original code it prints")[2]
+    # The choice is explained once, by what was known when it was made.
+    assert proof.why.count("A model chose") == 1
+    assert "no further script told them apart" in proof.why
 
 
 REMAINS = """

@@ -87,7 +87,8 @@ def test_edits_do_not_behave_alike_where_the_reproduction_test_tells_them_apart(
     )
     standings = build_standings(table, issue="", all_tests=False)
     verdict = Verdict(method="evidence", chosen=0, order=(0, 1), decided_by="evidence")
-    verdict = replace(verdict, why=f"C came first. {explain_choice(standings, verdict)}")
+    verdict = replace(verdict, passed_over=("C came first.",))
+    verdict = replace(verdict, why=explain_choice(standings, verdict))
     judged = Judgement(table, verdict, standings)
     assert "behave alike" in verdict.why
     assert explain_with_reproduction(judged, ("passes", "passes")) == verdict.why
