@@ -7,10 +7,14 @@ from typing import Final, Literal
 
 from sandbox.frozen import Frozen
 
-_ISSUE_NUMBER: Final = re.compile(
-    r"(?<!\w)(?:#|GH-?)\d+|:(?:issue|gh|ghissue|pr|pull|bug|ticket):`\d+`|/(?:issues|pull)/\d+"
+ISSUE_NUMBER: Final = re.compile(
+    r"(?<![\w&#/])(?:#|GH-?|:(?:issue|gh|ghissue|pr|pull|bug|ticket):`"
+    r"|(?:https?://[\w.:-]+|github\.com)(?:/[\w.-]+){2}/(?:issues|pull|discussions)/)"
+    r"(\d{1,7})\b`?",
+    re.IGNORECASE,
 )
-_NUMBERED_FILE: Final = re.compile(r"(?:^|/)\d+\.(?!(?:md|rst|txt)$)[a-z_-]+(?:\.\w+)?$")
+"""`#12`, `GH-12`, a role of Sphinx, or a URL; its group is the number."""
+NUMBERED_FILE: Final = re.compile(r"(?:^|/)\d+\.(?!(?:md|rst|txt)$)[a-z_-]+(?:\.\w+)?$")
 """Such as towncrier's `1234.bugfix.rst`."""
 
 
@@ -157,13 +161,17 @@ class Habits(Frozen):
     def name_issues(self) -> bool:
         """Whether the newest entries name issues by number, in their text or their file's name."""
         return any(
-            _ISSUE_NUMBER.search(file.text) or _NUMBERED_FILE.search(file.path)
+            ISSUE_NUMBER.search(file.text) or NUMBERED_FILE.search(file.path)
             for file in self.newest
         )
+
+    def forbids_entry(self, number: int | None) -> bool:
+        """Whether an entry would bear the `number` of the issue, which is not known."""
+        return number is None and bool(self.numbered_folder)
 
     @property
     def numbered_folder(self) -> str:
         """The folder of the entries if issue numbers are their files' names; else empty."""
-        if not self.newest or not all(_NUMBERED_FILE.search(file.path) for file in self.newest):
+        if not self.newest or not all(NUMBERED_FILE.search(file.path) for file in self.newest):
             return ""
         return self.newest[0].path.rpartition("/")[0]

@@ -15,7 +15,7 @@ _DOCUMENT = re.compile(
     r"|(?:^|/)(?:docs?|testdata)/",
 )
 _CHANGELOG = re.compile(
-    r"(?:^|/)(?:CHANGES?|CHANGELOGS?|HISTORY|NEWS|whats_?new|newsfragments|changelog\.d)"
+    r"(?:^|/)(?:CHANGES?|CHANGELOGS?|HISTORY|NEWS|whats_?new|newsfragments)(?:\.d)?"
     r"(?:/|\.\w+$|$)",
     re.IGNORECASE,
 )

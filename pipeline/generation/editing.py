@@ -16,6 +16,7 @@ from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
 from pipeline.data.types import NOT_FIXED, Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.edits.references import find_made_up_numbers
+from pipeline.edits.suspicious import is_changelog
 from pipeline.generation.diversity import Direction, EditTask
 from pipeline.generation.scripts import reports_by_itself
 from pipeline.languages.conventions import is_test
@@ -83,7 +84,8 @@ class EditingState(State):
     warnings: list[str] = Field(default_factory=list[str])
     """Warnings about edits that do not parse or repeat another's."""
     made_up: tuple[str, ...] = ()
-    """The numbers of issues that its edits made up, of which its model was told."""
+    """The numbers of issues that its edits made up, and the changelog's entries that they were not
+    to hold, of which its model was told."""
     approved_ahead: bool = False
     """Whether the newest reply approves its block, on condition that the run succeeds."""
     approach: str = ""
@@ -148,10 +150,14 @@ def opening(resources: Resources, issue: Issue, context: Context, habits: Habits
     return ModelRequest(system, (Message(role="user", text=text),), call="editing")
 
 
-async def take_made_up(state: EditingState, issue: Issue, codebase: Codebase) -> tuple[str, ...]:
-    """The numbers of issues that the newest edit made up, and of which its model was not told."""
-    found = await find_made_up_numbers(state.patches[-1].diff, issue, codebase)
-    new = tuple(number for number in found if number not in state.made_up)
+async def take_made_up(state: EditingState, task: EditTask, codebase: Codebase) -> tuple[str, ...]:
+    """The numbers of issues that the newest edit made up, and its entries of the changelog where
+    it was to write none; those of which its model was not told."""
+    diff = state.patches[-1].diff
+    found = await find_made_up_numbers(diff, task.issue, codebase)
+    if task.habits.forbids_entry(task.issue.number):
+        found += tuple(filter(is_changelog, list_paths(diff)))
+    new = tuple(one for one in dict.fromkeys(found) if one not in state.made_up)
     state.made_up += new
     return new
 
@@ -310,7 +316,7 @@ class EditingMachine(Machine[EditingState]):
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, diff)
-        made_up = await take_made_up(state, self._task.issue, self._codebase)
+        made_up = await take_made_up(state, self._task, self._codebase)
         if state.approved_ahead and _is_fixed_cleanly(state) and not (near.to_mend or made_up):
             return None
         return render(

@@ -485,7 +485,7 @@ class ExploringMachine(Machine[ExploringState]):
         state.compared = state.diff if passes else ""
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, state.diff)
-        made_up = await take_made_up(state, self._task.issue, self._codebase)
+        made_up = await take_made_up(state, self._task, self._codebase)
         clean = not (state.broken[-1] or near.to_mend or made_up)
         if clean and passes:
             return None

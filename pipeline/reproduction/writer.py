@@ -169,15 +169,20 @@ class ReproductionMachine(Machine[ReproductionState]):
         return ReplyKind.APPROVED if self._plan is None else ReplyKind.REVISED
 
     def _keep_words(self, state: ReproductionState, found: dict[str, str]) -> None:
-        printable = "".join(c if c.isprintable() else " " for c in found.get("title", ""))
-        sentence = drop_made_up_numbers(printable, self._issue)
+        words = {
+            name: drop_made_up_numbers(found[name], self._issue, self._patch.diff)
+            for name in _NAMES
+            if name in found
+        }
+        printable = "".join(c if c.isprintable() else " " for c in words.get("title", ""))
+        sentence = " ".join(printable.split())
         if title := sentence[:_TITLE].rstrip(" ."):
             state.title = title
         script = found.get("script", "").strip()
         if script:
             state.elsewhere, state.asked = f"{script}\n", "asked" in found
-        state.cause = found.get("cause", "").strip()[:_WORDS] or state.cause
-        state.change = found.get("change", "").strip()[:_WORDS] or state.change
+        state.cause = words.get("cause", "").strip()[:_WORDS] or state.cause
+        state.change = words.get("change", "").strip()[:_WORDS] or state.change
 
     async def _read_test(self, state: ReproductionState, found: dict[str, str]) -> str:
         """Record the test, or return what is wrong with it."""

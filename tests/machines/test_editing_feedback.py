@@ -177,6 +177,19 @@ async def test_a_number_of_an_issue_that_nobody_gave_is_told_once(shop: Shop) ->
     assert (await state_of(shop)).made_up == ("#7215",)
 
 
+async def test_an_entry_of_the_changelog_that_was_not_wanted_is_told_once(tmp_path: Path) -> None:
+    shop = await open_shop(tmp_path, {**FILES, "changelog/12.bugfix.rst": "It subtracts.\n"})
+    entry = (
+        "changelog/+sums.bugfix.rst\n<<<<<<< SEARCH\n=======\nIt adds.\n>>>>>>> REPLACE\n</edit>"
+    )
+    noted = GOOD_EDIT.removesuffix("</edit>") + entry
+    model = ScriptedModel(simple(f"{noted}\n\n{APPROVE}", APPROVE))
+    assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
+    assert "changelog/+sums.bugfix.rst" in said(model)[2].partition("</diff>")[2]
+    assert len(said(model)) == 3
+    assert (await state_of(shop)).made_up == ("changelog/+sums.bugfix.rst",)
+
+
 async def test_an_approval_beside_an_edit_whose_own_test_fails_does_not_count(shop: Shop) -> None:
     own = (
         "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
