@@ -175,6 +175,8 @@ class DiscriminatingState(State):
     """The model's reason for its choice, in a sentence; empty if it gave none. Untrusted."""
     asked: bool = False
     """Whether the model says that the issue itself asks for what its scripts check."""
+    alike: bool = False
+    """Whether the model says that the finalists do the same wherever it matters."""
 
 
 class DiscriminatingMachine(Machine[DiscriminatingState]):
@@ -263,7 +265,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                 if isinstance(number, Malformed):
                     return number
                 state.chosen = number
-                state.why, state.asked = _read_reason(reply)
+                _take_reason(state, reply)
                 return ReplyKind.APPROVED
             case Tag("bash", body):
                 if not body.strip() or len(body) > _LONGEST_COMMAND:
@@ -322,12 +324,11 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         return [{"letter": at, "run": run} for at, run in zip(letters, runs, strict=True)]
 
 
-def _read_reason(reply: str) -> tuple[str, bool]:
-    """The reason, and whether the issue asks for it."""
-    found = some_tags(reply, "why", "asked")
-    if isinstance(found, Malformed):
-        return "", False
-    return textwrap.shorten(found.get("why", ""), 400, placeholder=" […]"), "asked" in found
+def _take_reason(state: DiscriminatingState, reply: str) -> None:
+    found = some_tags(reply, "why", "asked", "alike")
+    if not isinstance(found, Malformed):
+        state.why = textwrap.shorten(found.get("why", ""), 400, placeholder=" […]")
+        state.asked, state.alike = "asked" in found, "alike" in found
 
 
 def _pick_by_counting(rounds: Sequence[Round]) -> int:

@@ -1,7 +1,8 @@
 """Chooses among finalists pair by pair, by tests that tell the two apart, until one is left.
 
 The two with the most evidence meet first. Models prefer what they read first (arXiv 2306.05685,
-section 3.3), so where no run carries a choice, the pair is asked about again in the other order.
+section 3.3), so where no run carries a choice, the pair is asked about again in the other order;
+not where the model found, by a script, that both do the same: then either may win.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             pair = _pick(finalists, order, rest, out, seen)
             had.append(await ask(pair))
             further.add(had[-1].rounds, pair.indices)
-            if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
+            if _is_carried(had[0]) or _finds_alike(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
                 break
         conversations += had
         winner, shown = _decide(had)
@@ -196,6 +197,14 @@ def _is_carried(state: DiscriminatingState) -> bool:
         return False
     passed = _count_passed(state.rounds)
     return passed[state.chosen] > passed[1 - state.chosen]
+
+
+def _finds_alike(state: DiscriminatingState) -> bool:
+    """Whether the model says that both do the same, after a script that came to the same verdict
+    with both, and none that tells them apart."""
+    ends = [{run.exit_code for run in one.runs} for one in state.rounds]
+    seen = any(end in ({0}, {NOT_FIXED}) for end in ends)
+    return state.alike and seen and not any(one.separates for one in state.rounds)
 
 
 def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, list[Round]]:

@@ -14,6 +14,7 @@ from tests.support.data.solver_shop import (
     APPROVE,
     GOOD_EDIT,
     GOOD_SCRIPT,
+    WEAK_SCRIPT,
     Shop,
     sample,
 )
@@ -58,6 +59,14 @@ async def test_a_script_of_the_choice_tells_apart_what_nothing_else_did(shop: Sh
     assert "sum(prices)" in chosen.candidate.patch.diff
     assert "behave alike" not in why(chosen)
     assert len({one.behaves_as for one in chosen.evidence.standings}) == 2
+
+
+async def test_edits_that_a_model_finds_alike_are_not_compared_again(shop: Shop) -> None:
+    answers = alike(NO_LOOP, GOOD_EDIT)
+    answers["selecting"] = [WEAK_SCRIPT, "<alike/>\n\n<choice>A</choice>"]
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=2)
+    assert asked(model, "selecting") == 2
+    assert chosen.decided_by == "model"
 
 
 async def test_edits_of_equal_code_are_no_choice_for_a_model(shop: Shop) -> None:

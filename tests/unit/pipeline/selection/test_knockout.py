@@ -30,12 +30,15 @@ class Referee:
         *,
         base: int = 2,
         asked: bool = True,
+        alike: bool = False,
     ) -> None:
         self._talks = talks
         self._base = base
         """How each script ends on the unedited code."""
         self._asked = asked
         """Whether the model says that the issue asks for what its scripts check."""
+        self._alike = alike
+        """Whether the model says that both do the same."""
         self._failing = failing
         """Finalists with which a script that is run on them alone reports the issue."""
         self.asked: list[str] = []
@@ -61,7 +64,13 @@ class Referee:
         at = pair.letters.index(chosen) if chosen else 0
         why = f"{chosen} of {order}." if chosen else ""
         return DiscriminatingState(
-            pending="", phase=phase, rounds=rounds, chosen=at, why=why, asked=self._asked
+            pending="",
+            phase=phase,
+            rounds=rounds,
+            chosen=at,
+            why=why,
+            asked=self._asked,
+            alike=self._alike,
         )
 
     async def run(self, script: str, candidate: int) -> Execution:
@@ -107,6 +116,18 @@ async def test_the_other_order_is_asked_where_no_run_carries_the_choice(
     assert referee.asked == ["AB", "BA"]
     assert settled.chosen == chosen
     assert settled.asked == (None not in (first[0], again[0]))
+
+
+@pytest.mark.parametrize(
+    ("scripts", "asked"),
+    [(["AB"], ["AB"]), ([""], ["AB"]), (["AB", "B"], ["AB", "BA"]), ([], ["AB", "BA"])],
+)
+async def test_a_pair_that_a_script_shows_to_be_alike_is_asked_about_once(
+    scripts: list[str], asked: list[str]
+) -> None:
+    referee = Referee({"AB": ("A", scripts), "BA": ("A", [])}, alike=True)
+    assert (await referee.settle("AB")).chosen == 0
+    assert referee.asked == asked
 
 
 @pytest.mark.parametrize(("base", "chosen"), [(0, 1), (2, 0)])
