@@ -110,10 +110,12 @@ class ReproductionMachine(Machine[ReproductionState]):
         found: Sequence[FoundOut] = (),
         said: Sequence[str] = (),
         rival: str = "",
+        subjects: Sequence[str] = (),
     ) -> None:
         """Without a `plan`, the machine asks only for the description. `found`, `said`: the scripts
         by which the edit was chosen, and what models said of it and of the others. `rival`: the
-        diff of another edit that behaves alike in all that was run."""
+        diff of another edit that behaves alike in all that was run. `subjects`: those of the latest
+        commits, whose form the title takes."""
         super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
         self._resources = resources
         self._codebase = resources.codebase
@@ -124,6 +126,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         self._found = found
         self._said = said
         self._rival = rival
+        self._subjects = subjects
 
     @property
     def system(self) -> str:
@@ -140,6 +143,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             deciding=self._found,
             said=self._said,
             rival=self._rival,
+            subjects=self._subjects,
             plan=plan,
             command=self._command_words(plan),
         )

@@ -21,6 +21,11 @@ _HEADING = re.compile(
 )
 """A heading of Markdown, or one that is underlined, as in reStructuredText."""
 
+_ASKED = re.compile(
+    r"\b(?:tests?|testing|change[- ]?logs?|news|release notes?|styles?|format\w*|lint\w*"
+    r"|conventions?|commits?|pull[- ]requests?|PRs?|merge requests?|patch(?:es)?)\b",
+    re.IGNORECASE,
+)
 _ENTRY = re.compile(r"\n(?=[-*+#.\w])")
 
 
@@ -29,6 +34,40 @@ def show_beginning(path: str, text: str, characters: int) -> SourceFile:
     if len(text) <= characters:
         return SourceFile(path=path, text=text, tokens=0)
     return _build_part(path, _cut_line(text, characters), "more is not shown")
+
+
+def show_asked(path: str, text: str, characters: int) -> SourceFile:
+    """Of a guide for contributors, what fits into `characters`: first the sections whose headings
+    tell what a change is to look like, then the others."""
+    headings = list(_HEADING.finditer(text))
+    asked = _find_asked(headings)
+    if len(text) <= characters or not asked:
+        return show_beginning(path, text, characters)
+    starts = [0, *(heading.start() for heading in headings), len(text)]
+    parts = [text[start:end] for start, end in pairwise(starts)]
+    shares = dict(zip(asked, _share(characters, [len(parts[at]) for at in asked]), strict=True))
+    for at, part in enumerate(parts):
+        shares.setdefault(at, min(len(part), characters - sum(shares.values())))
+    shown = "".join(
+        part if shares[at] == len(part) else f"{_cut_line(part, shares[at])}\n[...]\n"
+        for at, part in enumerate(parts)
+        if shares[at]
+    )
+    return _build_part(path, shown, "more is not shown")
+
+
+def _find_asked(headings: Sequence[re.Match[str]]) -> list[int]:
+    """Which of the `headings`, from 1, tell what a change is to look like, and those below them."""
+    kinds = list(dict.fromkeys(heading[1] or heading[2] for heading in headings))
+    asked: list[int] = []
+    above: int | None = None
+    for at, heading in enumerate(headings, 1):
+        level = kinds.index(heading[1] or heading[2])
+        if above is None or level <= above:
+            above = level if _ASKED.search(heading[0]) else None
+        if above is not None:
+            asked.append(at)
+    return asked
 
 
 def show_newest(path: str, text: str, characters: int) -> SourceFile:
@@ -110,6 +149,10 @@ _FOLDER = re.compile(
 _RELEASE_TOOL = re.compile(
     r"\.changeset/config\.json|\.?release-please-\w+\.json|\.?cliff\.toml|\.releaserc(\.\w+)?"
 )
+_RELEASE_SCRIPT = re.compile(
+    r"conventional-changelog|semantic-release|standard-version|auto-changelog|release-it"
+)
+"""In `package.json`: what writes the changelog from the commits."""
 _WORDS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -155,7 +198,7 @@ async def _read_words(codebase: Codebase, exclude: Sequence[str]) -> tuple[Sourc
     for path in find_words(codebase.files):
         text = None if globs.first_match(path) else await codebase.read_text(path)
         if text and text.strip() and len(found) < _MOST_WORDS:
-            found.setdefault(text, show_beginning(path, text, _WORDS_CHARACTERS))
+            found.setdefault(text, show_asked(path, text, _WORDS_CHARACTERS))
     return tuple(found.values())
 
 
@@ -201,7 +244,8 @@ async def _read_changelog(
         folder = left.rpartition("/")[0]
         return f"{_IN_FOLDER} {folder}, which has none since the last release.", ()
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
-    if any(map(_RELEASE_TOOL.fullmatch, codebase.files)):
+    scripts = await codebase.read_text("package.json") if "package.json" in codebase.files else ""
+    if any(map(_RELEASE_TOOL.fullmatch, codebase.files)) or _RELEASE_SCRIPT.search(scripts or ""):
         single = None  # the tool writes it
     noted = sum(
         any(_FILE.fullmatch(path) or _FOLDER.fullmatch(path) for path in commit.paths)

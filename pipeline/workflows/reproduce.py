@@ -239,6 +239,7 @@ class ReproductionStep:
     ) -> ReproductionState:
         """Ask for the model's test and description; without a `plan`, only for the description."""
         further = judged.verdict.further[-_MOST_FOUND:]
+        history = await read_history(self._codebase)
         machine = ReproductionMachine(
             self._resources,
             issue=issue,
@@ -252,6 +253,7 @@ class ReproductionStep:
             ],
             said=list_said(judged),
             rival=find_rival(judged),
+            subjects=[commit.subject for commit in history[:8]],
         )
         return await drive(machine, ReproductionState, self._resources.store, _key(at))
 

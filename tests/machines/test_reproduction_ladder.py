@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pipeline.codebase.commit import read_history
 from pipeline.data.types import NoFix, Selection
 from pipeline.run_errors import BudgetSpent
 from tests.support.data.solver_shop import (
@@ -212,6 +213,18 @@ async def test_a_repositorys_own_script_runs_the_extended_file_by_its_label(tmp_
     assert proof.command[-1] == "till.tests"
     assert "AssertionError: -3 != 3" in proof.before.output
     assert " ".join(proof.command) in model.conversations["reproduction"][0].text
+
+
+async def test_the_description_follows_the_commits_and_names_no_number_that_nobody_gave(
+    shop: Shop,
+) -> None:
+    words = WORDS.replace("</cause>", " See GH-8590.</cause>")
+    words = words.replace("</change>", " https://github.com/acme/shop/issues/8590</change>")
+    both = GOOD_EDIT.removesuffix("</edit>") + OWN_TEST
+    result, model = await rung(shop, words, edit=both)
+    assert "8590" not in result.evidence.cause + result.evidence.change
+    (latest, *_) = await read_history(shop.codebase)
+    assert f"<output>\n{latest.subject}" in model.conversations["reproduction"][0].text
 
 
 async def test_an_entry_of_the_changelog_that_needs_an_unknown_number_is_told_of(

@@ -130,6 +130,7 @@ VALUES: dict[str, object] = {
     "own": STUCK,
     "near": NearTests("9 tests pass.", ("tests/test_a.py::test_c",), ("tests/test_a.py::test_d",)),
     "made_up": ("#7215",),
+    "subjects": ["fix(till): add up"],
     "path": "tests/test_x.py",
     "runner": "pytest",
     "command": "python -m pytest tests/test_x.py",

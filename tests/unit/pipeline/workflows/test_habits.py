@@ -292,3 +292,29 @@ async def test_the_maintainers_own_words_are_shown_shortened_and_named(tmp_path:
     assert sum(len(file.text) for file in told.words) < 4000
     hidden = await habits_after(tmp_path / "other", {**FIRST, **words}, exclude="*.md")
     assert hidden.words == ()
+
+
+async def test_of_a_long_guide_what_is_asked_of_a_change_is_shown_first(tmp_path: Path) -> None:
+    """Of vue's the kinds of pull requests were shown, and not that commits follow a convention."""
+    filler = "Share some love.\n" * 200
+    guide = (
+        f"# Contributing\n\n{filler}\n## Money\n\n{filler}\n"
+        "## Pull requests\n\nKeep them small.\n\n"
+        f"### Checklist\n\nAdd a test.\n\n## Setup\n\n{filler}\n## Commit messages\n\n"
+        "Like `fix(till): add up`.\n\n" + "More.\n" * 1000
+    )
+    told = await habits_after(tmp_path, {**FIRST, "CONTRIBUTING.md": guide.encode()})
+    shown = told.words[0].text
+    for asked in ("Keep them small.", "### Checklist\n\nAdd a test.", "Like `fix(till): add up`."):
+        assert asked in shown
+    assert "## Money" not in shown
+    assert len(shown) < 3200
+    assert shown.index("Keep them small.") < shown.index("Like `fix(till)")
+
+
+async def test_a_changelog_that_a_tool_writes_from_the_commits_is_not_mentioned(
+    tmp_path: Path,
+) -> None:
+    package = b'{"scripts": {"changelog": "conventional-changelog -p angular -i CHANGES.rst"}}'
+    told = await habits_after(tmp_path, {**FIRST, "package.json": package}, *fixes(6))
+    assert (told.changelog, told.newest) == ("", ())
