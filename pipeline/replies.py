@@ -6,38 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-TAGS = (
-    "script",
-    "approve",
-    "edit",
-    "same",
-    "fault",
-    "bash",
-    "tests",
-    "submit",
-    "choice",
-    "why",
-    "asked",
-    "test_file",
-    "title",
-    "cause",
-    "change",
-    "approaches",
-    "answer",
-    "ranking",
-    "relevance",
-    "summary",
-    "setup",
-    "python",
-    "give_up",
-    "fixed",
-    "no_issue",
-    "files",
-    "places",
-    "score",
-)
-"""Every tag that a template may request."""
-
 _FENCE = re.compile(r"(```+|~~~+)[^\n`]*")
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 

@@ -189,10 +189,8 @@ def render_further(
         shown += _render_outputs(script, names, characters)
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
-        apart = any(run.passed for run in script.runs)
-        what = (
-            "distinguishes the best edits" if apart else "reaches the changed lines from elsewhere"
-        )
+        elsewhere = "reaches the changed lines from elsewhere"
+        what = elsewhere if script.after_choice else "distinguishes the best edits"
         parts.append(details(f"Script{which} that {what}: {ends}", text))
     if len(further) > 5:
         parts.append(f"And {pluralize(len(further) - 5, 'further script')}.")

@@ -54,7 +54,7 @@ from pipeline.reasons import find_blocked_hosts
 from pipeline.regression.printed import drop_progress
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import parse_execution
-from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
+from pipeline.replies import Malformed, only_tag, only_tag_or_approval, some_tags, tags
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.workflows.revise import split_replies
 from sandbox.engine import EnvironmentRequest
@@ -63,6 +63,7 @@ from sandbox.errors import EnvironmentFailed
 from sandbox.program import Execution
 from sandbox.tree import Archive, Tree
 from tests.fuzz.target import Target, split_files
+from tests.support.data.reply_tags import TAGS
 
 NAMES: Final = BotNames("capuchin", "capuchin", "capuchin-bot")
 COMMAND: Final = TestCommand(argv=("pytest",), kind="pytest", source="detection")

@@ -9,8 +9,8 @@ from pipeline.data.options import Options
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.exploring import ExploringMachine, ExploringState
 from pipeline.machine import drive
-from pipeline.replies import TAGS
 from tests.machines.choosing import OTHER_GOOD_EDIT, chosen_by
+from tests.support.data.reply_tags import TAGS
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,

@@ -17,13 +17,13 @@ from pipeline.generation.exploring import NamedTestRun
 from pipeline.languages.language import PromptLanguage
 from pipeline.languages.python.file_runner import PythonRunner
 from pipeline.languages.registry import LANGUAGES
-from pipeline.replies import TAGS
 from pipeline.reproduction.writer import FoundOut, TestPlan
 from pipeline.selection.discriminate import Fault
 from pipeline.selection.finalists import DecidingScript
 from prompts.templates import FOLDER, render
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
+from tests.support.data.reply_tags import TAGS
 
 NAMES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.j2"))
 PYTHON = PromptLanguage("Python", "", ".py")

@@ -36,6 +36,8 @@ def test_a_title_names_no_issue_that_nobody_gave(title: str, kept: str) -> None:
         ("shop/till.py", "# See #8590.", "#8590"),
         ("shop/till.py", "# See GH-8590.", "GH-8590"),
         ("shop/till.py", "# See gh-8590.", "gh-8590"),
+        ("shop/till.py", "# See issue 8590.", "issue 8590"),
+        ("shop/till.py", "# See a/b/page.html#8590.", ""),
         ("shop/till.py", "# gh.example/a/b/issues/8590", ""),
         (
             "shop/till.py",
