@@ -11,7 +11,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
 from pipeline.data.progress import Doing, Event, OnProgress, Stage, StageBegan
 from pipeline.languages.language import PromptLanguage
-from pipeline.languages.registry import main_language
+from pipeline.languages.registry import main_language, name_language
 from pipeline.machine import Machine, drive
 from pipeline.models.base import Model
 from pipeline.models.wrappers import UNLIMITED, RunClock
@@ -54,7 +54,8 @@ class Workspace:
     def describe_language(self) -> PromptLanguage:
         """What templates need of the language of scripts."""
         facts = main_language(self.codebase).facts
-        return facts.to_prompt(f"{self.options.execution_seconds:g}")
+        told = facts.to_prompt(f"{self.options.execution_seconds:g}")
+        return told._replace(name=name_language(self.codebase) or told.name)
 
     async def run(
         self, command: Sequence[str], *diffs: str, env: Mapping[str, str] = NO_ENV

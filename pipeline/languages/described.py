@@ -41,8 +41,7 @@ FIXED, NOT_FIXED = 0, 86
 _MOST_TEST_FILES = 2000
 _LARGEST_TEST_BYTES = 500_000
 _FOR_REPORTS = re.compile(
-    r"--output-junit|--reporter(=junit)?|xunit|--reporter-option|--json"
-    r"|(--outputFile=|output=)?capuchin-[a-z]+\.(xml|json)"
+    r"--output-junit|--reporter(=default|=junit)?|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
 )
 """Options of the commands in `language.toml` that only write reports."""
 
@@ -244,7 +243,7 @@ class Described(Language):
 
     @staticmethod
     def _writes_reports(command: Sequence[str]) -> bool:
-        return any("capuchin-" in word for word in command)
+        return any("capuchin-" in word or word == "tap" for word in command)
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
         if not self._tests.names or not self.is_runnable(path):

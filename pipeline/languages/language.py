@@ -136,6 +136,8 @@ class Facts(Frozen):
     name: str
     suffixes: tuple[str, ...]
     """Endings of source files; the first is that of files whose imports are read."""
+    named: dict[str, str] = Field(default_factory=dict[str, str])
+    """By ending of a source file: what people call a project most of whose files have it."""
     manifests: tuple[str, ...]
     """Patterns of the paths of files that decide what is installed."""
     locks: tuple[str, ...] = ()

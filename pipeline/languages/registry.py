@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
@@ -46,6 +47,17 @@ def languages_of(codebase: Codebase) -> tuple[Language, ...]:
 def main_language(codebase: Codebase) -> Language:
     """The language in which the project's tests are run and written."""
     return _choose_main(cut_root(codebase.files, codebase.root))
+
+
+def name_language(codebase: Codebase) -> str:
+    """What people call the main language: the name of most of its sources; empty if unknown."""
+    facts = main_language(codebase).facts
+    found = Counter(
+        facts.named.get(PurePosixPath(path).suffix, facts.name)
+        for path in cut_root(codebase.files, codebase.root)
+        if facts.suffixes and path.endswith(facts.suffixes)
+    )
+    return max(found, key=lambda one: found[one], default=facts.name if facts.suffixes else "")
 
 
 def languages_below(paths: Iterable[str], root: str) -> tuple[Language, ...]:

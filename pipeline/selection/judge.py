@@ -15,7 +15,7 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.data.code_places import SourceFile
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Candidate, Issue, NoFixReason, TestScript, VoteTable
-from pipeline.languages.registry import main_language
+from pipeline.languages.registry import main_language, name_language
 from pipeline.models.base import Model, Reward
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
@@ -324,7 +324,7 @@ class Judge:
         per_test = _count_tests(verdict) > 1
         learnt = self._options.recalibration
         limited = limit_unfitted(verdict.confidence, per_test=per_test)
-        name = facts.name if facts.suffixes else "this language"
+        name = name_language(self._workspace.codebase) or "this language"
         note = f"The probability is not calibrated for {name}."
         if learnt:
             count = pluralize(learnt.outcomes, "pull request")

@@ -68,6 +68,7 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         assert one.failing in before.suite.failed
         assert one.failing in after.suite.passed
         assert before.per_test
+        assert one.failing.rpartition("::")[2] in before.suite.execution.output
         assert set(before.suite.passed) <= set(after.suite.passed)
 
         if files := command.covers(sorted(filter(language.is_runnable, one.files))):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from pipeline.languages.language import Language
-from pipeline.languages.registry import LANGUAGES, languages_below
+from pipeline.languages.registry import LANGUAGES, languages_below, name_language
 from pipeline.languages.reports import READERS
 from pipeline.languages.verdict import find_verdict
 from pipeline.selection.scoring.confidence import limit_unfitted
 from pipeline.workflows.verify import Verification
 from sandbox.program import SCRIPT_PATH, Execution
+from tests.support.data.repositories import make_codebase
 
 GO_REPORT = """\
 {"Action":"run","Package":"till","Test":"TestEmpty"}
@@ -182,6 +184,21 @@ def of(name: str) -> Language:
     return next(one for one in LANGUAGES if one.facts.name == name)
 
 
+@pytest.mark.parametrize(
+    ("sources", "name"),
+    [
+        (["a.ts", "b.tsx", "vite.config.js"], "TypeScript"),
+        (["a.ts", "b.js", "c.mjs"], "JavaScript"),
+        ([], "JavaScript"),
+    ],
+)
+async def test_the_main_language_has_the_name_of_most_of_its_sources(
+    tmp_path: Path, sources: list[str], name: str
+) -> None:
+    codebase = await make_codebase(tmp_path, dict.fromkeys(["package.json", *sources], "{}\n"))
+    assert name_language(codebase) == name
+
+
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.facts.name)
 def test_a_script_has_a_program_rules_and_a_control_that_fails(language: Language) -> None:
     program = language.script_program("text")
@@ -315,6 +332,16 @@ def test_a_shell_script_says_not_fixed_by_a_code_that_no_mistake_has(
     code: int, verdict: int
 ) -> None:
     assert find_verdict({"codes": {"0": 0, "86": 2}}, code, "") == verdict
+
+
+def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
+    node, ruby = ({way.name: way for way in of(n).facts.ways} for n in ("JavaScript", "Ruby"))
+    vitest = node["Vitest"].test
+    assert {"--reporter=default", "--reporter=junit"} <= {*vitest}
+    assert of("JavaScript").drop_options(vitest) == ["npx", "--no-install", "vitest", "run"]
+    assert READERS[node["Mocha"].reader]("not ok 1 total adds\n  1 == 2\n", ()).failed
+    assert "destination=stdout" in node["npm test"].variables["NODE_OPTIONS"]
+    assert ruby["RSpec"].variables["SPEC_OPTS"].startswith("--format documentation ")
 
 
 def test_where_nothing_was_fitted_the_probability_is_limited() -> None:
