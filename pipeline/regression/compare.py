@@ -10,7 +10,7 @@ from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
-from pipeline.data.suite_reports import SuiteReport, SuiteRun
+from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
 from pipeline.languages.registry import main_language, make_suite_fail
 from pipeline.regression.command import RequestedTests
@@ -244,7 +244,31 @@ def join_near(nearest: SuiteReport, others: SuiteReport) -> SuiteReport:
     joined = join_reports(nearest, others)
     files = (*nearest.files, *others.files)
     which = f"those in the {len({*files})} test files nearest to the edit"
-    return replace(joined, chosen=which, near=0, files=files)
+    return replace(
+        joined,
+        before=replace(joined.before, cut=_join_cuts(nearest.before, others.before)),
+        after=replace(joined.after, cut=_join_cuts(nearest.after, others.after)),
+        chosen=which,
+        near=0,
+        files=files,
+    )
+
+
+def _join_cuts(*runs: SuiteRun) -> CutShort | None:
+    """How far runs of different tests came together; None if time cut none of them."""
+    if not any(run.cut for run in runs):
+        return None
+    cuts = [run.cut or _count_whole(run) for run in runs]
+    return CutShort(
+        ran=sum(one.ran for one in cuts),
+        skipped=sum(one.skipped for one in cuts),
+        selected=sum(one.selected for one in cuts) if all(one.selected for one in cuts) else 0,
+    )
+
+
+def _count_whole(run: SuiteRun) -> CutShort:
+    count = len({*run.passed, *run.failed, *run.offline, *run.skipped})
+    return CutShort(ran=count, skipped=len(run.skipped), selected=count)
 
 
 def _join_runs(near: SuiteRun, rest: SuiteRun, passed: set[str]) -> SuiteRun:

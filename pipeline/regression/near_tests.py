@@ -335,9 +335,7 @@ class NearbyTests:
                 if found and (found.broken or dear):
                     break
             if found:
-                ran = {base for base in found.files if base}
-                direct = await self.files.find_direct(diff)
-                return replace(found, files=(), unreached=bool(ran) and not ran & direct)
+                return replace(found, files=())
         return None
 
     async def _compare_all(self, runner: TestRunner, diff: str) -> SuiteReport | None:
@@ -463,13 +461,19 @@ class NearbyTests:
                     failed=tuple(sorted(failed)),
                 ),
             )
-        many, measured = len(wanted.files or ()), len({base.files.get(name) for name in names})
+        asked_files = wanted.files or ()
+        told = {base.files[name] for name in names if base.files.get(name)}
+        many = len(asked_files)
         files = "the test file" if many == 1 else f"the {many} test files"
-        if not base.ended and measured < many:
-            files = f"{measured} of {files}"
+        if told and not base.ended and len(told) < many:
+            files = f"{len(told)} of {files}"
         which = "those" if base.ended else "as many as the time allowed"
-        ran = tuple(sorted({base.files.get(name, "") for name in names}))
-        return replace(report, chosen=f"{which} in {files} nearest to the edit", files=ran)
+        return replace(
+            report,
+            chosen=f"{which} in {files} nearest to the edit",
+            files=tuple(sorted(told or asked_files)),  # not every runner tells them
+            unreached=bool(base.files) and not told & await self.files.find_direct(diff),
+        )
 
     async def _run_new_tests(self, runner: TestRunner, diff: str) -> SuiteRun | None:
         """Run the tests that `diff` brings: in a choice by name of others they do not run."""

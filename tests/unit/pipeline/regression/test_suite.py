@@ -8,6 +8,7 @@ import sys
 import time
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,10 @@ from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.models.wrappers import RunClock, TimedStage
 from pipeline.reasons import describe_base, describe_cut, describe_failing
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.compare import CONTROL, join_reports
+from pipeline.regression.compare import CONTROL, join_near, join_reports
 from pipeline.regression.counts import describe_count
 from pipeline.regression.near_tests import NearbyTests
+from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
@@ -794,6 +796,32 @@ async def test_what_is_named_after_a_changed_module_runs_first_and_by_itself(
     assert report.chosen == "those in the 2 test files nearest to the edit"
     assert (await near.compare(BREAKING)) is not None
     assert files_asked(shop, edited=True)[-1] != ("tests/test_a.py",)  # the first broke
+
+
+async def test_near_files_are_counted_where_the_runner_does_not_tell_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = TestRunner.run
+
+    async def tell_no_files(*args: Any, **options: Any) -> TestRun:
+        return replace(await run(*args, **options), files={})
+
+    monkeypatch.setattr(TestRunner, "run", tell_no_files)
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
+    report = await NearbyTests(shop.workspace(Options(nearby_seconds=20))).compare(HARMLESS)
+    assert report is not None
+    assert report.chosen == "those in the 2 test files nearest to the edit"
+    assert not report.unreached
+
+
+def test_of_two_runs_of_near_tests_all_that_ran_are_counted() -> None:
+    end = Execution(exit_code=0, output="", seconds=1)
+    one = SuiteRun(execution=end, passed=("a", "b"), failed=(), skipped=("s",))
+    cut = SuiteRun(execution=end, passed=("c",), failed=(), cut=CutShort(ran=1, selected=4))
+    first = SuiteReport(command=("run",), before=one, after=one, files=("a.py",))
+    joined = join_near(first, replace(first, before=cut, after=one, files=("b.py",)))
+    assert joined.before.cut == CutShort(ran=4, skipped=1, selected=7)
+    assert joined.after.cut is None
 
 
 async def test_edits_of_the_same_code_with_other_tests_share_the_run_without_an_edit(
