@@ -8,14 +8,13 @@ from typing import Final, Literal
 from sandbox.frozen import Frozen
 
 ISSUE_NUMBER: Final = re.compile(
-    r"(?<![\w&#/])(?:#|GH-?"
-    r"|(?:issue|ticket|PR|pull request)[ -]#?|:(?:issue|gh|ghissue|pr|pull|bug|ticket):`"
+    r"(?<![\w&#/])(?:#|GH-?|(?:issue|PR|pull request)[ -]#?"
+    r"|:(?:issue|gh|ghissue|pr|pull|bug|ticket):`"
     r"|(?:https?://[\w.:-]+|github\.com)(?:/[\w.-]+){2}/(?:issues|pull|discussions)/)"
     r"(\d{1,7})\b`?",
     re.IGNORECASE,
 )
-"""`#12`, `GH-12`, `issue 12`, a role of Sphinx, or a URL; its group is the
-number."""
+"""`#12`, `GH-12`, `issue 12`, a role of Sphinx, or a URL; its group is the number."""
 NUMBERED_FILE: Final = re.compile(r"(?:^|/)\d+\.(?!(?:md|rst|txt)$)[a-z_-]+(?:\.\w+)?$")
 """Such as towncrier's `1234.bugfix.rst`."""
 
