@@ -108,8 +108,8 @@ STATUS: Bodies = {
     "no fix": comments.render_no_fix(RUN, NO),
     "planned": replies.render_plan(
         RUN,
-        Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG), script_suffix=".py", run=SAID,
-             estimate=CostEstimate(dollars=1.5, most=4)),
+        Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG),
+             script_suffix=".py", run=SAID, estimate=CostEstimate(dollars=1.5, most=4)),
     ),
     "used": candidates.render_swap(replace(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
     "not judged": comments.render_not_judged(RUN),
