@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import io
-import tarfile
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-import zstandard
 from pydantic import BaseModel
 
 from bot.archive import ArchiveUnavailable, ObjectStore
 from pipeline.lab.shards import KINDS, join_results, open_results
 
-_SUFFIX: Final = ".tar.zst"
+_SUFFIX: Final = ".zip"
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -74,20 +73,18 @@ async def join_shards(out: Path, shards: Sequence[str]) -> int:
 
 def _pack(out: Path, results: Path, name: str) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for folder, kind in zip((out, results), KINDS, strict=True):
-            if (folder / kind / name).is_dir():
-                archive.add(folder / kind / name, f"{kind}/{name}")
-    return zstandard.compress(packed.getvalue())
+            for file in sorted((folder / kind / name).rglob("*")):
+                archive.write(file, file.relative_to(folder))
+    return packed.getvalue()
 
 
 def _unpack(data: bytes, out: Path) -> int:
-    with ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="capuchin-shard-") as scratch:
         try:
-            unpacked = io.BytesIO(zstandard.ZstdDecompressor().decompressobj().decompress(data))
-            archive = stack.enter_context(tarfile.open(fileobj=unpacked))
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-shard-"))
-            archive.extractall(scratch, filter="data")
-        except (zstandard.ZstdError, tarfile.TarError) as error:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                archive.extractall(scratch)  # outside names are put inside; there are no links
+        except (zipfile.BadZipFile, zlib.error) as error:
             raise ArchiveUnavailable(f"An object is not the result of a shard: {error}") from None
         return join_results(out, [Path(scratch)])
