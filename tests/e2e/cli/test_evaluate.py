@@ -339,7 +339,7 @@ async def share_the_work(
     for number in (1, 2):
         part = [*to(benchmark.folder / f"runs{number}"), *given, "--shard", f"{number}/2"]
         assert await asyncio.to_thread(main, part) == 0
-    assert s3.list_objects() == sorted(f"old/runs/{name}.tar.zst" for name in names)
+    assert s3.list_objects() == sorted(f"old/runs/{name}.zip" for name in names)
     asked = len(benchmark.llm.requests)
     assert not data.exists(), "shards only read it"
     for _ in range(2):
