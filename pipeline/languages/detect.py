@@ -45,14 +45,21 @@ async def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
 
 def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     """`plan_attempts`, in this thread."""
-    plan = _list_ways(request)
-    recipes = [replace(one.recipe, steps=with_variables(one.recipe.steps, request.env))
-               for one in plan]  # fmt: skip
-    return tuple(replace(one, recipe=own) for one, own in zip(plan, recipes, strict=True))
-
-
-def _list_ways(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     manifests = read_manifests(request.tree, request.dockerfile, request.root)
+    there = languages_with_files(manifests.names)
+    tools = () if request.dockerfile else tuple(list_tools(manifests, there))
+
+    def complete(attempt: Attempt) -> Attempt:
+        recipe = attempt.recipe
+        steps = with_variables(recipe.steps, request.env)
+        recipe = replace(recipe, tools=(*recipe.tools, *tools), steps=steps)
+        return replace(attempt, recipe=recipe)
+
+    return tuple(map(complete, _list_ways(manifests, request)))
+
+
+def _list_ways(manifests: Manifests, request: EnvironmentRequest) -> tuple[Attempt, ...]:
+    """The ways, without what every one of them gets."""
     recipe = make_recipe(manifests, request)
     if request.dockerfile:
         return (Attempt("dockerfile", "The repository's own Dockerfile.", recipe, only=True),)
@@ -60,11 +67,7 @@ def _list_ways(request: EnvironmentRequest) -> tuple[Attempt, ...]:
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
     languages = languages_below(manifests.names, manifests.root)
     asked = Asked(request.python, request.as_of, request.described)
-    tools = (*list_tools(manifests, languages_with_files(manifests.names)),)
-    ways = (
-        tuple(_add_tools(one, tools) for one in language.attempts(manifests, asked, recipe))
-        for language in languages
-    )
+    ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
     plain = Attempt("today", "Nothing is installed: I know no way for this repository.", recipe)
     first, *others = next(filter(None, ways), (plain,))
     locks = {lock for language in languages for lock in language.facts.locks}
@@ -75,12 +78,6 @@ def _list_ways(request: EnvironmentRequest) -> tuple[Attempt, ...]:
             first, summary=f"{first.summary} {unread} is too large to be read ({limit})."
         )
     return (first, *others)
-
-
-def _add_tools(attempt: Attempt, tools: tuple[str, ...]) -> Attempt:
-    own = attempt.recipe.tools
-    more = tuple(line for line in tools if line not in own)
-    return replace(attempt, recipe=replace(attempt.recipe, tools=(*own, *more)))
 
 
 def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
@@ -107,9 +104,7 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
             tools += more_tools
             steps += more
             packages += language.system_packages(manifests)
-        there = languages_with_files(manifests.names)
-        tools += list_tools(manifests, there)
-        packages += list_packages(manifests, there)
+        packages += list_packages(manifests, languages_with_files(manifests.names))
     given = [line for line in request.setup if line.strip()]
     build = request.build or [line for one in languages for line in one.build_lines(manifests)]
     return Recipe(

@@ -38,6 +38,7 @@ from pipeline.environment.health import count_kinds
 from pipeline.environment.setup_machine import parse_commands
 from pipeline.generation.exploring import parse_test_names
 from pipeline.languages.detect import make_recipe
+from pipeline.languages.formatters import list_tools
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.python.ci import find_ci_recipe
 from pipeline.languages.python.install import make_installer_plan
@@ -46,6 +47,7 @@ from pipeline.languages.python.packages import parse_collection
 from pipeline.languages.python.requirements import find_test_needs
 from pipeline.languages.python.tox_nox import nox_lines, tox_lines
 from pipeline.languages.readers import parse_console_output, parse_junit, parse_sympy_output
+from pipeline.languages.registry import languages_with_files
 from pipeline.languages.test_command import TestCommand
 from pipeline.localisation.stages import parse_files, parse_places
 from pipeline.models.providers.answers import Answer, read_chat, read_message
@@ -217,6 +219,7 @@ def parse_manifests(data: bytes) -> None:
     manifests = Manifests(names, texts)
     with tempfile.TemporaryFile() as none:
         make_recipe(manifests, EnvironmentRequest(Tree(Archive(none), "0" * 40)))
+    list(list_tools(manifests, languages_with_files(names)))
     needs = find_test_needs(names, texts, 12)
     make_installer_plan(manifests, name="shop", needs=needs)
     list(tox_lines(texts))
