@@ -55,7 +55,7 @@ def find_unreadable(hub: LocalHub) -> dict[str, list[str]]:
             found[f"{repo.full_name}#{issue.number}"] = [
                 p for body in bodies for p in find_problems(body)
             ]
-        ours = [check for check in repo.check_runs if not hub.suite_of[check.id].app]
+        ours = [check for check in repo.check_runs if not check.suite.app]
         texts = [text or "" for check in ours for text in (check.summary, check.text)]
         found[f"{repo.full_name}, checks"] = [p for text in texts for p in find_problems(text)]
     return {place: some for place, some in found.items() if some}

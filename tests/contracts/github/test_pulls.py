@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from capuchin_demo.hub.check_actions import report_status
 from tests.contracts.github.hub_api import HubApi
-from tests.support.github.check_actions import report_status
 
 FIXED = "def total(a, b):\n    return a + b\n"
 

@@ -287,12 +287,12 @@ async def test_an_archived_repository_is_read_only(world: HubApi) -> None:
 async def test_each_push_queues_a_suite_unless_that_is_switched_off(world: HubApi) -> None:
     hub, repo = world.hub, world.repo
     first = await hub.commit(repo, "main", {"a.py": "1\n"}, "Add", "alice")
-    assert [suite.head_sha for suite in hub.suites[repo.id]] == [first]
+    assert [suite.head_sha for suite in repo.suites] == [first]
     own = {"app_id": hub.app.app_id, "setting": False}
     asked = {"auto_trigger_checks": [own]}
     assert (await world.call("PATCH", "~/check-suites/preferences", asked)).status_code == 200
     second = await hub.commit(repo, "main", {"a.py": "2\n"}, "Change", "alice")
-    assert len(hub.suites[repo.id]) == 1
+    assert len(repo.suites) == 1
     run = {"name": "capuchin", "head_sha": second, "conclusion": "success"}
     assert (await world.call("POST", "~/check-runs", run)).status_code == 422
     for status in (201, 200):

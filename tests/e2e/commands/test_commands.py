@@ -11,13 +11,12 @@ from bot.bootstrap import build_worker, learn_app
 from bot.data.run import Mode, RunId, RunStatus, now
 from bot.settings import SettingsError
 from bot.storage.history import RunHistoryEntry
-from capuchin_demo.hub.pull_actions import NewPull, open_pull
+from capuchin_demo.hub.pull_actions import NewPull, add_review, open_pull
 from capuchin_demo.hub.state import Repo, Review, ReviewComment
 from pipeline.store import encode_record
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.e2e.people import MAINTAINER
 from tests.support.github.hub import LocalHub
-from tests.support.github.pull_actions import add_review
 from tests.support.hub import SECRET, ref_of, settings_for
 
 

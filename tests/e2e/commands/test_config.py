@@ -8,11 +8,11 @@ import pytest
 
 from bot.data.run import CHECK_NAME, RunId
 from bot.repo_config.model import RepoConfig, parse_config
+from capuchin_demo.hub.check_actions import rerun, rerun_all
 from capuchin_demo.hub.state import CheckRun, Pull, Repo
 from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.github.check_actions import rerun, rerun_all
 from tests.support.github.hub_state import Rules
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot

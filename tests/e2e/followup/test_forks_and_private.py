@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bot.data.run import RunStatus
+from capuchin_demo.hub.check_actions import report_check
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.github.check_actions import report_check
 
 THEIRS = {"shop.py": ("100644", "def total(a, b):\n    return a + b + 0\n")}
 

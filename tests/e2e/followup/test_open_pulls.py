@@ -11,6 +11,13 @@ from bot.comments import followup
 from bot.comments.followup import CHECK_NAME
 from bot.data.run import Login, Mode
 from bot.followup.checks import CHECKS_GRACE
+from capuchin_demo.hub.check_actions import (
+    queue_suite,
+    report_check,
+    report_status,
+    rerun,
+    rerun_all,
+)
 from capuchin_demo.hub.state import Pull, Repo
 from pipeline.data.types import CommitSha, Patch
 from pipeline.workflows.revise import Revision
@@ -20,13 +27,6 @@ from sandbox.program import Execution
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
-from tests.support.github.check_actions import (
-    queue_suite,
-    report_check,
-    report_status,
-    rerun,
-    rerun_all,
-)
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
 
@@ -256,7 +256,7 @@ async def test_somebody_elses_pull_request_is_none_of_our_business(bot: BotHarne
     await bot.hub.review(pull, "tina", "No.", "CHANGES_REQUESTED", [("x.py", 1, "Why?")])
     await report_check(bot.hub, pull, "success")
     await bot.settle()
-    assert (bot.comments_of(pull), bot.hub.suite_of[repo.check_runs[0].id].app, shas(repo)) == (
+    assert (bot.comments_of(pull), repo.check_runs[0].suite.app, shas(repo)) == (
         [],
         "ci",
         [pull.head_sha],

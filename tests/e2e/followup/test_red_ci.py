@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from capuchin_demo.hub.check_actions import report_again, report_check
 from capuchin_demo.hub.state import CheckRun, Pull
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.github.check_actions import report_again, report_check
 
 ANSWERS = "version: 1\nanswer_ci: true\n"
 AGAIN = """\

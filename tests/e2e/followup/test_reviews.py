@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from bot.followup import feedback
+from capuchin_demo.hub.check_actions import report_check, report_status
 from capuchin_demo.hub.state import Comment
 from pipeline.data.types import Patch
 from pipeline.models.base import ModelRefused
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.github.check_actions import report_check, report_status
 
 pytestmark = pytest.mark.spine
 

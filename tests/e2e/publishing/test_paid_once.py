@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bot.data.run import Failure, Login, Run, RunStatus, Stop, StopReason
+from capuchin_demo.hub import events
 from capuchin_demo.hub.state import Issue, Repo, now
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.github import events
 from tests.support.hub import ref_of
 
 Act = Callable[[BotHarness, Issue], Awaitable[None]]

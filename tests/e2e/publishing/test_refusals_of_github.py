@@ -149,5 +149,5 @@ async def test_where_a_rule_demands_signatures_github_signs_what_we_publish(
     await bot.settle()
     assert "# Both count." in (repo.read_file(pull.head_ref, "shop.py") or "")
     ours = repo.git.log(pull.head_ref, without="main")
-    assert [one.sha in bot.hub.verified for one in ours] == [True] * 3
+    assert [one.sha in bot.hub.site.verified for one in ours] == [True] * 3
     assert {one.author.name for one in ours} == {"capuchin[bot]"}

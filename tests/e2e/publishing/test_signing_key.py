@@ -56,7 +56,7 @@ def refuse_trees(hub: LocalHub) -> None:
 def find_unverified(hub: LocalHub, repo: Repo, branch: str) -> list[str]:
     ours = repo.git.log(branch, without="main")
     assert ours
-    return [one.message for one in ours if one.sha not in hub.verified]
+    return [one.message for one in ours if one.sha not in hub.site.verified]
 
 
 async def test_what_is_pushed_passes_a_rule_that_demands_signatures(

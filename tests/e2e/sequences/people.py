@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from capuchin_demo.hub.check_actions import report_check, report_status
 from capuchin_demo.hub.pull_actions import mark_ready
+from capuchin_demo.hub.pull_facts import pull_facts
 from capuchin_demo.hub.state import Comment, Issue, Pull, Review, now
 from tests.e2e.sequences.plan import Act
 from tests.e2e.sequences.simulation import World
-from tests.support.github.check_actions import report_check, report_status
 
 T = TypeVar("T")
 
@@ -164,7 +165,7 @@ class People:
         if pull is None:
             return
         mark_ready(self.hub, pull, self.hub.add_user("bob"))
-        if not self.hub.pull_facts(pull).mergeable:
+        if not pull_facts(pull).mergeable:
             return
         await self.hub.merge(pull, "bob")
         self.world.merged.add(pull.repo.full_name)

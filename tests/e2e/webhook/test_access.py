@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.data.run import RunStatus
+from capuchin_demo.hub import events
+from capuchin_demo.hub.check_actions import report_check
 from capuchin_demo.hub.state import Repo, now
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.github import events
-from tests.support.github.check_actions import report_check
 from tests.support.github.hub_state import Exchange
 from tests.support.hub import ref_of
 
@@ -181,9 +181,9 @@ async def test_an_installation_makes_the_labels_and_no_empty_suites(
     await bot.hub.install(repo)
     await bot.settle()
     assert sorted(name for name in repo.labels if name.startswith("capuchin")) == LABELS
-    assert repo.id in bot.hub.without_suites
+    assert not repo.makes_suites
     await bot.hub.commit(repo, "main", {"a.py": "2\n"}, "Change", "alice")
-    assert bot.hub.suites[repo.id] == []
+    assert repo.suites == []
 
 
 async def test_checks_are_made_where_suites_are_not(bot: BotHarness) -> None:

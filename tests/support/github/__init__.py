@@ -1,4 +1,4 @@
 """The tests' GitHub: the demo's, with all that only tests ask of it.
 
-`hub.LocalHub` extends the demo's state, `serve_hub.create_app` its application, `shapes` its JSON.
+`hub.LocalHub` extends the demo's state, `serve_hub.create_app` its application.
 """

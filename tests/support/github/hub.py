@@ -5,25 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from capuchin_demo.hub import issue_actions, pull_actions
+from capuchin_demo.hub import events, issue_actions, pull_actions, repository_json
+from capuchin_demo.hub.check_actions import queue_own_suite
 from capuchin_demo.hub.git_repository import run_git
+from capuchin_demo.hub.github_errors import custom_error
 from capuchin_demo.hub.hub_state import commit_tree
 from capuchin_demo.hub.pull_actions import NO_COMMIT
 from capuchin_demo.hub.serve_hub import serve_hub
 from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review, ReviewComment, User, now
-from capuchin_demo.hub.tokens import AppIdentity
+from capuchin_demo.hub.tokens import Token
 from capuchin_demo.hub.webhooks import Delivery
-from tests.support.github import events
-from tests.support.github import issue_actions as more_issue_actions
-from tests.support.github.check_actions import queue_own_suite
 from tests.support.github.hub_state import GitHubState
-from tests.support.github.pull_actions import add_review
+from tests.support.github.rules import find_violation
 from tests.support.github.serve_hub import create_app
-from tests.support.github.shapes import GitHubShapes
 
 
 class LocalHub(GitHubState):
@@ -31,10 +28,6 @@ class LocalHub(GitHubState):
 
     A method that changes the state sends the webhooks and waits for their responses.
     """
-
-    def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
-        super().__init__(root, webhook_secret, app)
-        self.shapes = GitHubShapes(self)
 
     @asynccontextmanager
     async def serve(
@@ -56,6 +49,14 @@ class LocalHub(GitHubState):
         if event == "push" and payload["ref"].startswith("refs/heads/") and after != NO_COMMIT:
             queue_own_suite(self, repo, after, by)
         super().emit(event, repo, by, payload)
+
+    def check_ref(self, repo: Repo, token: Token, name: str, old: str | None, new: str) -> None:
+        if broken := find_violation(self, repo, token, name, old, new):
+            raise broken.to_refusal()
+
+    def check_new_pull(self, repo: Repo) -> None:
+        if refusal := self.rules[repo.id].pull_requests:
+            raise custom_error("PullRequest", refusal)
 
     # Webhooks
 
@@ -133,12 +134,12 @@ class LocalHub(GitHubState):
         await self.wait_until_delivered()
 
     async def delete_issue(self, issue: Issue, by: str) -> None:
-        more_issue_actions.delete_issue(self, issue, self.add_user(by))
+        issue_actions.delete_issue(self, issue, self.add_user(by))
         await self.wait_until_delivered()
 
     async def transfer_issue(self, issue: Issue, to: Repo, by: str) -> Issue:
         """Transfer an issue and return it in its new repository."""
-        moved = more_issue_actions.transfer_issue(self, issue, to, self.add_user(by))
+        moved = issue_actions.transfer_issue(self, issue, to, self.add_user(by))
         await self.wait_until_delivered()
         return moved
 
@@ -152,7 +153,7 @@ class LocalHub(GitHubState):
         await self.wait_until_delivered()
 
     async def delete_comment(self, comment: Comment, by: str) -> None:
-        more_issue_actions.delete_comment(self, comment, self.add_user(by))
+        issue_actions.delete_comment(self, comment, self.add_user(by))
         await self.wait_until_delivered()
 
     async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:
@@ -182,7 +183,7 @@ class LocalHub(GitHubState):
             ReviewComment(self.next_id(), made, path, line, "RIGHT", text, "@@ -1 +1 @@\n x")
             for path, line, text in lines
         ]
-        add_review(self, pull, made)
+        pull_actions.add_review(self, pull, made)
         await self.wait_until_delivered()
         return made
 
@@ -272,7 +273,7 @@ class LocalHub(GitHubState):
             self.add_to_installation(repo)
             events.send_selection_event(self, new, owner, [repo], [])
         kind = "organization" if before.type == "Organization" else "user"
-        former = {"owner": {"from": {kind: self.shapes.user(before)}}}
+        former = {"owner": {"from": {kind: repository_json.user(before)}}}
         events.send_repository_event(self, repo, "transferred", before, changes=former)
         await self.wait_until_delivered()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -17,11 +16,10 @@ from starlette.requests import Request
 from capuchin_demo.hub.git_repository import GitRepo, run_git
 from capuchin_demo.hub.hub_state import State, commit_files, commit_tree
 from capuchin_demo.hub.rest_call import RestCall
-from capuchin_demo.hub.state import CheckRun, Pull, Repo, User, now
+from capuchin_demo.hub.state import Repo, User
 from capuchin_demo.hub.tokens import AppIdentity, Token
 from tests.support.github.faults import ContentLimit, Faults, RateLimit
 from tests.support.github.git_repository import FastRepo
-from tests.support.github.pull_facts import PullFacts, read_pull_facts
 
 
 @dataclass(frozen=True)
@@ -66,31 +64,6 @@ class Rules:
     """Why no pull request may be opened; empty: it may."""
 
 
-@dataclass(eq=False)
-class CheckSuite:
-    """All check runs of one App on one commit."""
-
-    id: int
-    head_sha: str
-    app: str = ""
-    """The slug of the App; empty for the hub's own App."""
-    created_at: datetime = field(default_factory=now)
-    updated_at: datetime = field(default_factory=now)
-
-
-@dataclass(eq=False)
-class CommitStatus:
-    """The status of one commit from an external service; the latest of each context counts."""
-
-    id: int
-    sha: str
-    context: str
-    state: Literal["error", "failure", "pending", "success"]
-    description: str | None
-    author: User
-    created_at: datetime = field(default_factory=now)
-
-
 class GitHubState(State):
     """`requests` lists every REST and git request in order; `unexpected` lists requests that are
     not implemented, and a test should find it empty.
@@ -121,8 +94,6 @@ class GitHubState(State):
         """The organisation of each new App; empty for a person."""
         self.rules: defaultdict[int, Rules] = defaultdict(Rules)
         """By repository."""
-        self.verified: set[str] = set()
-        """The commits that GitHub itself or one of `signing_keys` has signed."""
         self.signing_keys: dict[str, str] = {}
         """By an account's verified address the SSH key that it has for signing."""
         self.blocked: dict[int, str] = {}
@@ -130,18 +101,7 @@ class GitHubState(State):
         addresses."""
         self.content_limits: dict[int, ContentLimit] = {}
         """By installation."""
-        self.without_suites: set[int] = set()
-        """Repositories in which a push makes no empty check suite for the App."""
-        self.suites: defaultdict[int, list[CheckSuite]] = defaultdict(list)
-        """By repository."""
-        self.suite_of: dict[int, CheckSuite] = {}
-        """By check run."""
-        self.logs: dict[int, str] = {}
-        """By check run: the log of a job of GitHub Actions, whose check run that is."""
-        self.statuses: defaultdict[int, list[CommitStatus]] = defaultdict(list)
-        """By repository."""
         self._listeners: list[Callable[[Exchange], None]] = []
-        self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 
     # Requests
 
@@ -225,17 +185,6 @@ class GitHubState(State):
         if installed:
             self.add_to_installation(repo)
         return repo
-
-    def pull_facts(self, pull: Pull) -> PullFacts:
-        """The pull request's data from git, cached for each pair of commits."""
-        key = (pull.repo.id, pull.base_sha, pull.head_sha)
-        if key not in self._pull_facts:
-            self._pull_facts[key] = read_pull_facts(pull)
-        return self._pull_facts[key]
-
-    def runs_of(self, repo: Repo, suite: CheckSuite) -> list[CheckRun]:
-        """The check runs of a suite, oldest first."""
-        return [run for run in repo.check_runs if self.suite_of[run.id] is suite]
 
 
 def hub_of(call: RestCall) -> GitHubState:

@@ -15,17 +15,16 @@ async def redirect_to_log(call: RestCall) -> RestResponse:
     """The log's address in a storage that takes no credential."""
     hub = hub_of(call)
     job = next((run for run in _jobs(call) if run.id == call.number("job")), None)
-    if job is None or not hub.logs.get(job.id):
+    if job is None or not job.log:
         raise not_found()
     place = f"/user-attachments/logs/{job.id}"
-    hub.attachments[place] = hub.logs[job.id].encode()
+    hub.attachments[place] = job.log.encode()
     return RestResponse(302, headers={"location": f"{hub.url}{place}"})
 
 
 async def rerun_failed(call: RestCall) -> RestResponse:
     """The failed jobs of a workflow run begin again; its number is the suite's, here."""
-    suite_of = hub_of(call).suite_of
-    jobs = [run for run in _jobs(call) if suite_of[run.id].id == call.number("run")]
+    jobs = [run for run in _jobs(call) if run.suite.id == call.number("run")]
     if not jobs:
         raise not_found()
     if any(job.status != "completed" for job in jobs):
@@ -37,8 +36,7 @@ async def rerun_failed(call: RestCall) -> RestResponse:
 
 
 def _jobs(call: RestCall) -> list[CheckRun]:
-    suite_of = hub_of(call).suite_of
-    return [run for run in call.repo.check_runs if suite_of[run.id].app == APP]
+    return [run for run in call.repo.check_runs if run.suite.app == APP]
 
 
 OPERATIONS = (

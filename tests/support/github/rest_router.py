@@ -18,29 +18,16 @@ from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, match
 from capuchin_demo.hub.rest_router import PREFIX, read_path
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import Token
-from tests.support.github import (
-    rest_actions,
-    rest_checks,
-    rest_git,
-    rest_issues,
-    rest_pulls,
-    rest_repositories,
-    rest_search,
-)
+from tests.support.github import rest_actions, rest_repositories, rest_search
 from tests.support.github.access import check_installation
 from tests.support.github.hub_state import GitHubState
 from tests.support.github.rules import ARCHIVED
 
 OPERATIONS: tuple[Operation, ...] = (
     *rest_repositories.OPERATIONS,
-    *rest_issues.OPERATIONS,
-    *rest_pulls.OPERATIONS,
-    *rest_checks.OPERATIONS,
     *rest_actions.OPERATIONS,
     *rest_search.OPERATIONS,
-    *rest_git.OPERATIONS,
     *rest_router.OPERATIONS,
-    *rest_git.LAST_OPERATIONS,
 )
 """The first that matches is run, so that those here go before the demo's."""
 

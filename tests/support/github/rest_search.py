@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from capuchin_demo.hub import repository_json
 from capuchin_demo.hub.github_errors import Refusal
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.state import Repo
-from tests.support.github import repository_json
 from tests.support.github.hub_state import GitHubState, Popularity, hub_of
 
 MOST = 1000

@@ -56,7 +56,7 @@ def find_violation(
             status=403,
         )
     commits = _list_new_commits(repo.git, new)
-    hub.verified.update(one.sha for one in commits if _is_signed(hub, repo, one))
+    hub.site.verified.update(one.sha for one in commits if _is_signed(hub, repo, one))
     broken = list(_find_broken_rules(hub, repo, ref, old, commits))
     if not broken:
         return None
@@ -103,7 +103,7 @@ def _find_broken_rules(
     hub: GitHubState, repo: Repo, ref: str, old: str | None, commits: list[Commit]
 ) -> Iterator[str]:
     rules = hub.rules[repo.id]
-    if rules.signatures and any(one.sha not in hub.verified for one in commits):
+    if rules.signatures and any(one.sha not in hub.site.verified for one in commits):
         yield "- Commits must have verified signatures."
     if rules.secrets and any(_holds_secret(repo, one, rules.secrets) for one in commits):
         yield from (

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from capuchin_demo.hub import issue_json, repository_json
 from capuchin_demo.hub.git_repository import GitRepo, Signature
-from capuchin_demo.hub.shapes import Shapes
 from capuchin_demo.hub.state import (
+    DEFAULT_LABELS,
     AppInstallation,
     Issue,
     Label,
@@ -21,10 +22,8 @@ from capuchin_demo.hub.state import (
     node_id,
     now,
 )
-from capuchin_demo.hub.tokens import AppIdentity, Tokens
+from capuchin_demo.hub.tokens import AppIdentity, Token, Tokens
 from capuchin_demo.hub.webhooks import Webhooks
-
-DEFAULT_LABELS = ("bug", "documentation", "duplicate", "enhancement", "question", "wontfix")
 
 
 class State:
@@ -44,7 +43,6 @@ class State:
         self.installations: dict[int, AppInstallation] = {}
         self.visitor: Visitor | None = None
         """Who acts by the forms of the pages; None: the pages have none."""
-        self.shapes = Shapes()
         self._last_id = 1000
         self.switch_app(app, webhook_secret)
 
@@ -52,6 +50,11 @@ class State:
     def url(self) -> str:
         """The hub's address."""
         return self.site.url
+
+    @property
+    def app_json(self) -> dict[str, Any]:
+        """The App as GitHub's JSON."""
+        return repository_json.app(self.app, self.bot)
 
     def switch_app(self, app: AppIdentity, webhook_secret: str) -> None:
         """Replace the App of this hub: there is one at a time."""
@@ -146,8 +149,8 @@ class State:
         self.webhooks.send(
             event,
             {
-                "repository": self.shapes.repository(repo),
-                "sender": self.shapes.user(by),
+                "repository": repository_json.repository(repo),
+                "sender": repository_json.user(by),
                 "installation": {"id": one.id, "node_id": node_id("MDIz", one.id)},
                 **payload,
             },
@@ -156,11 +159,19 @@ class State:
     def emit_change(self, one: Issue, action: str, by: User, **more: Any) -> None:
         """Send `issues` with `action`, or `pull_request` for a pull request."""
         if isinstance(one, Pull):
-            parts = {"number": one.number, "pull_request": self.shapes.pull(one)}
+            parts = {"number": one.number, "pull_request": issue_json.pull(one)}
             self.emit("pull_request", one.repo, by, {"action": action, **parts, **more})
         else:
-            parts = {"issue": self.shapes.issue(one)}
+            parts = {"issue": issue_json.issue(one)}
             self.emit("issues", one.repo, by, {"action": action, **parts, **more})
+
+    # Rules, of which this hub has none
+
+    def check_ref(self, repo: Repo, token: Token, name: str, old: str | None, new: str) -> None:
+        """Raises Refusal: a rule forbids to move the ref so."""
+
+    def check_new_pull(self, repo: Repo) -> None:
+        """Raises Refusal: a rule forbids to open a pull request."""
 
     # Installations and tokens
 

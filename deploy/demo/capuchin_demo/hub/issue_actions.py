@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from capuchin_demo.hub import issue_json, repository_json
 from capuchin_demo.hub.github_errors import Refusal, custom_error, invalid
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Comment, Issue, Reaction, Repo, User, now
@@ -123,7 +124,7 @@ def add_labels(state: State, issue: Issue, names: Iterable[str], by: User) -> No
         issue.add_to_timeline(
             by, f"added the label {label.name}", event="labeled", label=label.name
         )
-        shape = state.shapes.label(issue.repo, label)
+        shape = repository_json.label(issue.repo, label)
         state.emit_change(issue, "labeled", by, label=shape)
 
 
@@ -140,7 +141,7 @@ def remove_label(state: State, issue: Issue, name: str, by: User) -> None:
     issue.add_to_timeline(
         by, f"removed the label {label.name}", event="unlabeled", label=label.name
     )
-    shape = state.shapes.label(issue.repo, label)
+    shape = repository_json.label(issue.repo, label)
     state.emit_change(issue, "unlabeled", by, label=shape)
 
 
@@ -149,7 +150,7 @@ def assign(state: State, issue: Issue, user: User, by: User) -> None:
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.add_to_timeline(by, f"assigned {user.login}")
-        state.emit_change(issue, "assigned", by, assignee=state.shapes.user(user))
+        state.emit_change(issue, "assigned", by, assignee=repository_json.user(user))
 
 
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
@@ -208,8 +209,53 @@ def _check_comment_body(body: str) -> None:
 def emit_comment(state: State, comment: Comment, action: str, by: User, **more: object) -> None:
     payload = {
         "action": action,
-        "issue": state.shapes.issue(comment.issue),
-        "comment": state.shapes.comment(comment),
+        "issue": issue_json.issue(comment.issue),
+        "comment": issue_json.comment(comment),
         **more,
     }
     state.emit("issue_comment", comment.issue.repo, by, payload)
+
+
+def set_labels(state: State, issue: Issue, names: list[str], by: User) -> None:
+    """Replace all labels of an issue."""
+    wanted = {name.lower() for name in names}
+    for name in [name for name in issue.labels if name.lower() not in wanted]:
+        remove_label(state, issue, name, by)
+    add_labels(state, issue, names, by)
+
+
+def unassign(state: State, issue: Issue, user: User, by: User) -> None:
+    """Unassign a person, if assigned."""
+    if user in issue.assignees:
+        issue.assignees.remove(user)
+        issue.add_to_timeline(by, f"unassigned {user.login}")
+        state.emit_change(issue, "unassigned", by, assignee=repository_json.user(user))
+
+
+def delete_issue(state: State, issue: Issue, by: User) -> None:
+    """Delete an issue; its number responds 410 from now on."""
+    del issue.repo.issues[issue.number]
+    issue.repo.deleted_numbers.add(issue.number)
+    state.emit_change(issue, "deleted", by)
+
+
+def transfer_issue(state: State, issue: Issue, to: Repo, by: User) -> Issue:
+    """Move an issue to another repository and return the copy there; its old number is gone."""
+    to.last_number += 1
+    moved = Issue(state.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
+    to.issues[moved.number] = moved
+    changes = {
+        "new_issue": issue_json.issue(moved),
+        "new_repository": repository_json.repository(to),
+    }
+    del issue.repo.issues[issue.number]
+    state.emit_change(issue, "transferred", by, changes=changes)
+    return moved
+
+
+def delete_comment(state: State, comment: Comment, by: User) -> None:
+    """Delete a comment, also from the timeline."""
+    issue = comment.issue
+    issue.comments.remove(comment)
+    issue.timeline = [line for line in issue.timeline if line.comment is not comment]
+    emit_comment(state, comment, "deleted", by)

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from capuchin_demo.hub import (
     git_compare,
     issue_actions,
+    issue_json,
+    repository_json,
 )
+from capuchin_demo.hub.events import NO_COMMIT, push_payload
 from capuchin_demo.hub.git_repository import Signature, run_git
 from capuchin_demo.hub.github_errors import (
     GitCommandFailed,
@@ -19,9 +22,7 @@ from capuchin_demo.hub.github_errors import (
     unprocessable,
 )
 from capuchin_demo.hub.hub_state import State
-from capuchin_demo.hub.state import Pull, Repo, Review, User, now
-
-NO_COMMIT = "0" * 40
+from capuchin_demo.hub.state import Pull, Repo, Review, ReviewComment, User, now
 
 
 async def announce_ref_changes(
@@ -39,7 +40,7 @@ async def announce_ref_changes(
         if old == new or not ref.startswith(("refs/heads/", "refs/tags/")):
             continue
         repo.pushed_at = now()
-        payload = await asyncio.to_thread(state.shapes.push, repo, ref, old, new, by)
+        payload = await asyncio.to_thread(push_payload, repo, ref, old, new, by)
         state.emit("push", repo, by, payload)
         if ref.startswith("refs/heads/"):
             await _update_pulls(state, repo, ref.removeprefix("refs/heads/"), new, by)
@@ -137,7 +138,7 @@ def request_reviewers(state: State, pull: Pull, users: list[User], by: User) -> 
         if user not in pull.requested_reviewers:
             pull.requested_reviewers.append(user)
             pull.add_to_timeline(by, f"requested a review from {user.login}")
-            shape = state.shapes.user(user)
+            shape = repository_json.user(user)
             state.emit_change(pull, "review_requested", by, requested_reviewer=shape)
 
 
@@ -156,13 +157,37 @@ def add_review(state: State, pull: Pull, review: Review) -> None:
         return
     review.submitted_at = now()
     pull.add_to_timeline(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
-    shape = state.shapes.review(pull, review)
+    shape = issue_json.review(pull, review)
     payload = {
         "action": "submitted",
         "review": {**shape, "state": review.state.lower()},
-        "pull_request": state.shapes.simple_pull(pull),
+        "pull_request": issue_json.simple_pull(pull),
     }
     state.emit("pull_request_review", pull.repo, review.author, payload)
+    for comment in review.comments:
+        payload = {
+            "action": "created",
+            "comment": issue_json.review_comment(pull, comment),
+            "pull_request": issue_json.simple_pull(pull),
+        }
+        state.emit("pull_request_review_comment", pull.repo, review.author, payload)
+
+
+def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
+    """The comment on a line with this id."""
+    every = (comment for review in pull.reviews for comment in review.comments)
+    return next((comment for comment in every if comment.id == number), None)
+
+
+def reply(state: State, pull: Pull, first: ReviewComment, text: str, by: User) -> ReviewComment:
+    """Reply in the thread of the comment `first`."""
+    review = Review(state.next_id(), by, "", "COMMENTED", pull.head_sha)
+    made = ReviewComment(
+        state.next_id(), review, first.path, first.line, first.side, text, first.diff_hunk, first.id
+    )
+    review.comments.append(made)
+    add_review(state, pull, review)
+    return made
 
 
 def mark_ready(state: State, pull: Pull, by: User) -> None:

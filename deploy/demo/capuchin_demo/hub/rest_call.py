@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlencode
 
 from capuchin_demo.hub.github_errors import Refusal, invalid, not_found
 from capuchin_demo.hub.hub_state import State
-from capuchin_demo.hub.shapes import Shapes
 from capuchin_demo.hub.state import Issue, Repo
 from capuchin_demo.hub.tokens import Token
 
@@ -58,11 +57,6 @@ class RestCall:
     def url(self) -> str:
         """The hub's address."""
         return self.state.url
-
-    @property
-    def shapes(self) -> Shapes:
-        """GitHub's JSON."""
-        return self.state.shapes
 
     @property
     def repo(self) -> Repo:

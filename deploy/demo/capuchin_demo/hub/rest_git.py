@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import re
 from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from capuchin_demo.hub import git_compare, pull_actions
-from capuchin_demo.hub.git_repository import Commit, GitRepo, Signature
+from capuchin_demo.hub import git_compare, git_json, pull_actions
+from capuchin_demo.hub.git_repository import ChangedFile, Commit, GitRepo, Signature, write_object
 from capuchin_demo.hub.github_errors import GitCommandFailed, Refusal, not_found
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
@@ -42,21 +44,8 @@ async def list_commits(call: RestCall) -> RestResponse:
     )
 
 
-async def compare(call: RestCall) -> RestResponse:
-    """Compare `base...head`."""
-    base, dots, head = call.parts["basehead"].partition("...")
-    git = call.repo.git
-    ours, theirs = [await asyncio.to_thread(git.resolve, rev) for rev in (base, head)]
-    if not dots or ours is None or theirs is None:
-        raise not_found()
-    compared = await asyncio.to_thread(git_compare.compare, git, ours, theirs)
-    if compared.merge_base is None:
-        raise Refusal(404, "No common ancestor between the two.")
-    return RestResponse(200, {"merge_base_commit": {"sha": compared.merge_base}})
-
-
 def commit_json(call: RestCall, one: Commit) -> dict[str, Any]:
-    return call.shapes.commit(call.repo, one, find_committer(call.state, one))
+    return git_json.commit(call.repo, one, find_committer(call.state, one))
 
 
 Json = dict[str, Any]
@@ -82,7 +71,7 @@ def _create_tree(call: RestCall) -> RestResponse:
         sha = git.write_paths(base, files)
     except GitCommandFailed:
         raise Refusal(422, "tree.path contains a malformed path component") from None
-    return RestResponse(201, call.shapes.tree(call.repo, sha, git.list_entries(sha)))
+    return RestResponse(201, git_json.tree(call.repo, sha, git.list_entries(sha)))
 
 
 def _parse_tree_entry(git: GitRepo, one: Json) -> dict[str, tuple[str, str] | None]:
@@ -126,7 +115,9 @@ def _create_commit(call: RestCall) -> RestResponse:
         else author
     )
     sha = git.write_commit(tree, parents, message, author, by)
-    return RestResponse(201, call.shapes.git_commit(call.repo, git.read_commit(sha)))
+    if call.bearer.installation is not None and not {"author", "committer"} & body.keys():
+        call.state.site.verified.add(sha)  # GitHub signs what an App commits without a name
+    return RestResponse(201, git_json.git_commit(call.repo, git.read_commit(sha)))
 
 
 async def show_git_commit(call: RestCall) -> RestResponse:
@@ -134,7 +125,7 @@ async def show_git_commit(call: RestCall) -> RestResponse:
     if await asyncio.to_thread(git.object_kind, sha) != "commit":
         raise not_found()
     commit = await asyncio.to_thread(git.read_commit, sha)
-    return RestResponse(200, call.shapes.git_commit(call.repo, commit))
+    return RestResponse(200, git_json.git_commit(call.repo, commit))
 
 
 def _parse_signature(fields: Json | None, user: User) -> Signature:
@@ -169,7 +160,7 @@ async def show_ref(call: RestCall) -> RestResponse:
     sha = (await asyncio.to_thread(call.repo.git.list_refs, "")).get(name)
     if sha is None:
         raise not_found()
-    return RestResponse(200, call.shapes.ref(call.repo, name, sha))
+    return RestResponse(200, git_json.ref(call.repo, name, sha))
 
 
 async def create_ref(call: RestCall) -> RestResponse:
@@ -184,8 +175,9 @@ async def create_ref(call: RestCall) -> RestResponse:
     if name in before:
         raise Refusal(422, "Reference already exists")
     await require_object(call, sha)
+    await asyncio.to_thread(call.state.check_ref, call.repo, call.bearer, name, None, sha)
     await set_ref(call, name, sha, before)
-    return RestResponse(201, call.shapes.ref(call.repo, name, sha))
+    return RestResponse(201, git_json.ref(call.repo, name, sha))
 
 
 async def delete_ref(call: RestCall) -> RestResponse:
@@ -216,13 +208,157 @@ async def set_ref(call: RestCall, name: str, sha: str, before: dict[str, str]) -
     )
 
 
+async def show_commit(call: RestCall) -> RestResponse:
+    """Show a commit by id, branch or tag; with the `sha` media type only its id."""
+    rev, git = call.parts["ref"], call.repo.git
+    sha = await asyncio.to_thread(git.resolve, rev)
+    if sha is None:
+        raise Refusal(422, f"No commit found for SHA: {rev}")
+    if "sha" in call.headers.get("accept", ""):
+        return RestResponse(200, sha.encode(), {"content-type": "application/vnd.github.sha"})
+    one = await asyncio.to_thread(git.read_commit, sha)
+    changed = await asyncio.to_thread(_diff_to_parent, call, one)
+    added = sum(change.additions for change in changed)
+    removed = sum(change.deletions for change in changed)
+    return RestResponse(
+        200,
+        {
+            **commit_json(call, one),
+            "stats": {"total": added + removed, "additions": added, "deletions": removed},
+            "files": [git_json.diff_entry(call.repo, c, sha) for c in changed],
+        },
+    )
+
+
+def _diff_to_parent(call: RestCall, one: Commit) -> list[ChangedFile]:
+    git = call.repo.git
+    parent = one.parents[0] if one.parents else write_object(git.path, "tree", b"")
+    return git_compare.diff_files(git, parent, one.sha)
+
+
+async def create_blob(call: RestCall) -> RestResponse:
+    require_not_empty(call.repo.git)
+    body = call.json()
+    content = body.get("content")
+    if not isinstance(content, str):
+        raise Refusal(422, 'Invalid request.\n\n"content" wasn\'t supplied.')
+    data = _decode(content, str(body.get("encoding", "utf-8")))
+    sha = await asyncio.to_thread(call.repo.git.write_blob, data)
+    shape = git_json.blob(call.repo, sha, b"")
+    return RestResponse(201, {"sha": sha, "url": shape["url"]})
+
+
+async def show_blob(call: RestCall) -> RestResponse:
+    sha, git = call.parts["sha"], call.repo.git
+    if await asyncio.to_thread(git.object_kind, sha) != "blob":
+        raise not_found()
+    data = await asyncio.to_thread(git.read_object, "blob", sha)
+    if "raw" in call.headers.get("accept", ""):
+        return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
+    return RestResponse(200, git_json.blob(call.repo, sha, data))
+
+
+async def show_tree(call: RestCall) -> RestResponse:
+    """Show a tree by its id, or of a branch or commit."""
+    git = call.repo.git
+    try:
+        sha = await asyncio.to_thread(resolve_tree, git, call.parts["sha"])
+    except Refusal:
+        raise not_found() from None
+    recursive = bool(call.query.get("recursive"))
+    lines = await asyncio.to_thread(lambda: git.list_entries(sha, recursive=recursive))
+    return RestResponse(200, git_json.tree(call.repo, sha, lines))
+
+
+def _decode(content: str, encoding: str) -> bytes:
+    if encoding == "utf-8":
+        return content.encode()
+    try:
+        return base64.b64decode(content)
+    except (binascii.Error, ValueError):
+        raise Refusal(422, "content is not valid Base64") from None
+
+
+async def list_matching_refs(call: RestCall) -> RestResponse:
+    prefix = f"refs/{call.parts['ref']}"
+    every = await asyncio.to_thread(call.repo.git.list_refs, "")
+    found = {name: sha for name, sha in every.items() if name.startswith(prefix)}
+    return RestResponse(200, [git_json.ref(call.repo, n, s) for n, s in found.items()])
+
+
+async def move_ref(call: RestCall) -> RestResponse:
+    """Move a ref; without `force` only forward (422)."""
+    git, name, sha = call.repo.git, f"refs/{call.parts['ref']}", call.text("sha", "Reference")
+    before = await asyncio.to_thread(git.list_refs, "")
+    if name not in before:
+        raise Refusal(422, "Reference does not exist")
+    await require_object(call, sha)
+    await asyncio.to_thread(call.state.check_ref, call.repo, call.bearer, name, before[name], sha)
+    compared = await asyncio.to_thread(git_compare.compare, git, before[name], sha)
+    if compared.merge_base != before[name] and call.json().get("force") is not True:
+        raise Refusal(422, "Update is not a fast forward")
+    await set_ref(call, name, sha, before)
+    return RestResponse(200, git_json.ref(call.repo, name, sha))
+
+
+async def compare(call: RestCall) -> RestResponse:
+    """Compare `base...head`; with the `diff` media type, return the text of the diff."""
+    base, dots, head = call.parts["basehead"].partition("...")
+    resolved = [await asyncio.to_thread(call.repo.git.resolve, rev) for rev in (base, head)]
+    if not dots or resolved[0] is None or resolved[1] is None:
+        raise not_found()
+    return await asyncio.to_thread(_build_comparison, call, resolved[0], resolved[1])
+
+
+def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
+    git, url, repo = call.repo.git, call.url, call.repo
+    compared = git_compare.compare(git, base, head)
+    if compared.merge_base is None:
+        raise Refusal(404, "No common ancestor between the two.")
+    if "diff" in call.headers.get("accept", ""):
+        text = git_compare.diff_text(git, compared.merge_base, head).encode()
+        return RestResponse(200, text, {"content-type": "application/vnd.github.diff"})
+    log = git.log(head, without=base)[::-1]
+    changed = git_compare.diff_files(git, compared.merge_base, head)
+    status = ("identical", "behind", "ahead", "diverged")[
+        2 * (compared.ahead > 0) + (compared.behind > 0)
+    ]
+    page = f"{repo.page_url}/compare/{base}...{head}"
+    first, merge_base = git.read_commits([base, compared.merge_base])
+    return RestResponse(
+        200,
+        {
+            "url": f"{url}/api/v3{call.path}",
+            "html_url": page,
+            "permalink_url": page,
+            "diff_url": f"{page}.diff",
+            "patch_url": f"{page}.patch",
+            "base_commit": commit_json(call, first),
+            "merge_base_commit": commit_json(call, merge_base),
+            "status": status,
+            "ahead_by": compared.ahead,
+            "behind_by": compared.behind,
+            "total_commits": compared.ahead,
+            "commits": [commit_json(call, one) for one in log],
+            "files": [git_json.diff_entry(repo, one, head) for one in changed],
+        },
+    )
+
+
 OPERATIONS = (
     operation("GET", REPO + "/compare/{basehead...}", compare, READ),
-    operation("POST", GIT + "/trees", create_tree, WRITE),
+    operation("POST", GIT + "/blobs", create_blob, WRITE),
+    operation("GET", GIT + "/blobs/{sha}", show_blob, READ),
+    operation("GET", GIT + "/trees/{sha...}", show_tree, READ),
     operation("POST", GIT + "/commits", create_commit, WRITE),
+    operation("GET", GIT + "/matching-refs/{ref...}", list_matching_refs, READ),
+    operation("POST", GIT + "/refs", create_ref, WRITE),
+    operation("PATCH", GIT + "/refs/{ref...}", move_ref, WRITE),
+    operation("POST", GIT + "/trees", create_tree, WRITE),
     operation("GET", GIT + "/commits/{sha}", show_git_commit, READ),
     operation("GET", GIT + "/ref/{ref...}", show_ref, READ),
-    operation("POST", GIT + "/refs", create_ref, WRITE),
     operation("DELETE", GIT + "/refs/{ref...}", delete_ref, WRITE),
     operation("GET", REPO + "/commits", list_commits, READ),
 )
+LAST_OPERATIONS = (operation("GET", REPO + "/commits/{ref...}", show_commit, READ),)
+"""Its refs match what the others' paths have after a ref."""

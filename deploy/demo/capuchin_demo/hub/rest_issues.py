@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from capuchin_demo.hub import issue_actions
+from capuchin_demo.hub import issue_actions, issue_json, repository_json
 from capuchin_demo.hub.github_errors import Refusal, invalid, not_found
 from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.rest_repositories import REPO
-from capuchin_demo.hub.state import Comment, Issue, Label, Reaction, stamp
+from capuchin_demo.hub.state import Comment, Issue, Label, Reaction, User, stamp
 
 READ = "issues:read|pull_requests:read"
 WRITE = "issues:write|pull_requests:write"
@@ -26,7 +26,7 @@ async def list_issues(call: RestCall) -> RestResponse:
     }
     order = orders.get(call.query.get("sort", ""), lambda issue: issue.number)
     found.sort(key=order, reverse=call.query.get("direction", "desc") != "asc")
-    return paginate(call, [call.shapes.issue(issue) for issue in found])
+    return paginate(call, [issue_json.issue(issue) for issue in found])
 
 
 def _matches_query(call: RestCall, issue: Issue) -> bool:
@@ -42,7 +42,7 @@ def _matches_query(call: RestCall, issue: Issue) -> bool:
 
 
 async def show_issue(call: RestCall) -> RestResponse:
-    return RestResponse(200, call.shapes.issue(call.issue()))
+    return RestResponse(200, issue_json.issue(call.issue()))
 
 
 def label_names(labels: Any) -> list[str]:
@@ -75,7 +75,7 @@ def find_comment(call: RestCall) -> Comment:
 async def list_comments(call: RestCall) -> RestResponse:
     since = call.query.get("since", "")
     shown = [c for c in call.issue().comments if stamp(c.updated_at) >= since]
-    return paginate(call, [call.shapes.comment(comment) for comment in shown])
+    return paginate(call, [issue_json.comment(comment) for comment in shown])
 
 
 async def list_all_comments(call: RestCall) -> RestResponse:
@@ -86,7 +86,7 @@ async def list_all_comments(call: RestCall) -> RestResponse:
     shown.sort(
         key=lambda c: (_sort_key(call, c), c.id), reverse=call.query.get("direction") == "desc"
     )
-    return paginate(call, [call.shapes.comment(comment) for comment in shown])
+    return paginate(call, [issue_json.comment(comment) for comment in shown])
 
 
 def _sort_key(call: RestCall, comment: Comment) -> str:
@@ -100,7 +100,7 @@ async def create_comment(call: RestCall) -> RestResponse:
     comment = issue_actions.add_comment(
         call.state, issue, call.text("body", "IssueComment"), call.bearer.actor
     )
-    return RestResponse(201, call.shapes.comment(comment))
+    return RestResponse(201, issue_json.comment(comment))
 
 
 async def change_comment(call: RestCall) -> RestResponse:
@@ -109,7 +109,7 @@ async def change_comment(call: RestCall) -> RestResponse:
     issue_actions.edit_comment(
         call.state, comment, call.text("body", "IssueComment"), call.bearer.actor
     )
-    return RestResponse(200, call.shapes.comment(comment))
+    return RestResponse(200, issue_json.comment(comment))
 
 
 def require_ownership(call: RestCall, comment: Comment) -> None:
@@ -128,20 +128,20 @@ async def add_labels(call: RestCall) -> RestResponse:
         raise Refusal(400, "Problems parsing JSON") from None
     asked = cast("dict[str, Any]", body).get("labels") if isinstance(body, dict) else body
     issue_actions.add_labels(call.state, issue, label_names(asked), call.bearer.actor)
-    return RestResponse(200, call.shapes.labels(issue))
+    return RestResponse(200, issue_json.labels(issue))
 
 
 async def remove_label(call: RestCall) -> RestResponse:
     issue = call.issue()
     issue_actions.remove_label(call.state, issue, call.parts["name"], call.bearer.actor)
-    return RestResponse(200, call.shapes.labels(issue))
+    return RestResponse(200, issue_json.labels(issue))
 
 
 async def list_events(call: RestCall) -> RestResponse:
     """The label and merge events of an issue's history, oldest first."""
     issue = call.issue()
     named = [entry for entry in issue.timeline if entry.event]
-    return paginate(call, [call.shapes.history_event(issue, one) for one in named])
+    return paginate(call, [issue_json.history_event(issue, one) for one in named])
 
 
 async def create_label(call: RestCall) -> RestResponse:
@@ -155,23 +155,23 @@ async def create_label(call: RestCall) -> RestResponse:
         raise invalid("Label", "color")
     label = Label(call.state.next_id(), name, color, body.get("description"))
     call.repo.labels[name.lower()] = label
-    return RestResponse(201, call.shapes.label(call.repo, label))
+    return RestResponse(201, repository_json.label(call.repo, label))
 
 
 async def show_label(call: RestCall) -> RestResponse:
     label = call.repo.labels.get(call.parts["name"].lower())
     if label is None:
         raise not_found()
-    return RestResponse(200, call.shapes.label(call.repo, label))
+    return RestResponse(200, repository_json.label(call.repo, label))
 
 
 async def list_timeline(call: RestCall) -> RestResponse:
     """The entries, oldest first: labels, and references from the same repository."""
     issue = call.issue()
     named = [entry for entry in issue.timeline if entry.label]
-    moments = [(entry.at, call.shapes.history_event(issue, entry)) for entry in named]
+    moments = [(entry.at, issue_json.history_event(issue, entry)) for entry in named]
     moments += [
-        (other.created_at, call.shapes.cross_reference(other))
+        (other.created_at, issue_json.cross_reference(other))
         for other in call.repo.issues.values()
         if other is not issue and _has_mention(other, issue)
     ]
@@ -202,12 +202,12 @@ def reaction_operations(
     async def list_reactions(call: RestCall) -> RestResponse:
         content = call.query.get("content")
         shown = [one for one in find(call) if content in (None, one.content)]
-        return paginate(call, [call.shapes.reaction(one) for one in shown])
+        return paginate(call, [issue_json.reaction(one) for one in shown])
 
     async def create_reaction(call: RestCall) -> RestResponse:
         content = call.text("content", "Reaction")
         reaction, new = issue_actions.react(call.state, find(call), content, call.bearer.actor)
-        return RestResponse(201 if new else 200, call.shapes.reaction(reaction))
+        return RestResponse(201 if new else 200, issue_json.reaction(reaction))
 
     async def delete_reaction(call: RestCall) -> RestResponse:
         every, number = find(call), call.number("reaction")
@@ -226,7 +226,73 @@ def reaction_operations(
     )
 
 
+async def create_issue(call: RestCall) -> RestResponse:
+    body = call.json()
+    issue = issue_actions.open_issue(
+        call.state,
+        call.repo,
+        call.text("title", "Issue"),
+        body.get("body"),
+        call.bearer.actor,
+        label_names(body.get("labels", [])),
+        _find_accounts(call, body.get("assignees", [])),
+    )
+    return RestResponse(201, issue_json.issue(issue))
+
+
+async def change_issue(call: RestCall) -> RestResponse:
+    hub, issue, by, body = call.state, call.issue(), call.bearer.actor, call.json()
+    state = body.get("state")
+    if state not in (None, "open", "closed"):
+        raise invalid("Issue", "state")
+    issue_actions.edit_issue(hub, issue, by, body.get("title"), body.get("body"))
+    if "labels" in body:
+        issue_actions.set_labels(hub, issue, label_names(body["labels"] or []), by)
+    if "assignees" in body:
+        wanted = _find_accounts(call, body["assignees"] or [])
+        for user in [user for user in issue.assignees if user not in wanted]:
+            issue_actions.unassign(hub, issue, user, by)
+        for user in wanted:
+            issue_actions.assign(hub, issue, user, by)
+    if state is not None:
+        reason = body.get("state_reason") or "completed"
+        issue_actions.set_issue_state(hub, issue, by, state, reason)
+    return RestResponse(200, issue_json.issue(issue))
+
+
+def _find_accounts(call: RestCall, logins: list[Any]) -> list[User]:
+    """The accounts to assign. Those that cannot be assigned are ignored, as on GitHub."""
+    found = (call.state.find_user(str(login)) for login in logins)
+    return [user for user in found if user is not None]
+
+
+async def show_comment(call: RestCall) -> RestResponse:
+    return RestResponse(200, issue_json.comment(find_comment(call)))
+
+
+async def delete_comment(call: RestCall) -> RestResponse:
+    comment = find_comment(call)
+    require_ownership(call, comment)
+    issue_actions.delete_comment(call.state, comment, call.bearer.actor)
+    return RestResponse(204)
+
+
+async def list_issue_labels(call: RestCall) -> RestResponse:
+    return paginate(call, issue_json.labels(call.issue()))
+
+
+async def list_labels(call: RestCall) -> RestResponse:
+    every = call.repo.labels.values()
+    return paginate(call, [repository_json.label(call.repo, one) for one in every])
+
+
 OPERATIONS = (
+    operation("POST", REPO + "/issues", create_issue, "issues:write"),
+    operation("GET", REPO + "/issues/comments/{comment}", show_comment, READ),
+    operation("DELETE", REPO + "/issues/comments/{comment}", delete_comment, WRITE),
+    operation("PATCH", REPO + "/issues/{number}", change_issue, WRITE),
+    operation("GET", REPO + "/issues/{number}/labels", list_issue_labels, READ),
+    operation("GET", REPO + "/labels", list_labels, READ),
     operation("GET", REPO + "/issues", list_issues, READ),
     operation("GET", REPO + "/issues/comments", list_all_comments, READ),
     operation("PATCH", REPO + "/issues/comments/{comment}", change_comment, WRITE),

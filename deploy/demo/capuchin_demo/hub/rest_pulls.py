@@ -1,25 +1,21 @@
-"""Pull requests, reviews, reactions."""
+"""Pull requests, reviews and comments on their lines, reactions."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from typing import Any, cast
 
-from capuchin_demo.hub import (
-    git_compare,
-    issue_actions,
-    pull_actions,
-)
+from capuchin_demo.hub import git_compare, git_json, issue_actions, issue_json, pull_actions
 from capuchin_demo.hub.git_repository import Commit
-from capuchin_demo.hub.github_errors import Refusal, invalid, not_found
-from capuchin_demo.hub.rest_call import (
-    RestCall,
-    RestResponse,
-    operation,
-    paginate,
-)
+from capuchin_demo.hub.github_errors import Refusal, invalid, not_found, unprocessable
+from capuchin_demo.hub.issue_actions import check_body
+from capuchin_demo.hub.pull_actions import find_review_comment
+from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.rest_git import find_committer
+from capuchin_demo.hub.rest_issues import reaction_operations
 from capuchin_demo.hub.rest_repositories import REPO
-from capuchin_demo.hub.state import Pull
+from capuchin_demo.hub.state import Pull, Reaction, Review, ReviewComment, stamp
 
 READ = "pull_requests:read"
 WRITE = "pull_requests:write"
@@ -47,7 +43,7 @@ async def list_pulls(call: RestCall) -> RestResponse:
     ]
     if asked.get("direction", "desc") != "asc":
         every.reverse()
-    return paginate(call, [call.shapes.simple_pull(pull) for pull in every])
+    return paginate(call, [issue_json.simple_pull(pull) for pull in every])
 
 
 async def list_with_commit(call: RestCall) -> RestResponse:
@@ -67,11 +63,12 @@ async def list_with_commit(call: RestCall) -> RestResponse:
 
     found = await asyncio.to_thread(lambda: [pull for pull in call.repo.pulls if holds(pull)])
     merged = [pull for pull in found if pull.merged_at]
-    return paginate(call, [call.shapes.simple_pull(pull) for pull in merged or found])
+    return paginate(call, [issue_json.simple_pull(pull) for pull in merged or found])
 
 
 async def create_pull(call: RestCall) -> RestResponse:
     """Open a pull request. `head` may contain the owner; there are no forks, so it must be ours."""
+    call.state.check_new_pull(call.repo)
     body = call.json()
     head = call.text("head", "PullRequest")
     owner, colon, branch = head.partition(":")
@@ -86,7 +83,7 @@ async def create_pull(call: RestCall) -> RestResponse:
         maintainer_can_modify=body.get("maintainer_can_modify", True) is True,
     )
     pull = await pull_actions.open_pull(call.state, call.repo, asked, call.bearer.actor)
-    return RestResponse(201, call.shapes.pull(pull))
+    return RestResponse(201, issue_json.pull(pull))
 
 
 async def show_pull(call: RestCall) -> RestResponse:
@@ -95,7 +92,7 @@ async def show_pull(call: RestCall) -> RestResponse:
     if "diff" in call.headers.get("accept", ""):
         text = await asyncio.to_thread(git_compare.pull_diff, pull)
         return RestResponse(200, text.encode(), {"content-type": "application/vnd.github.diff"})
-    return RestResponse(200, call.shapes.pull(pull))
+    return RestResponse(200, issue_json.pull(pull))
 
 
 async def change_pull(call: RestCall) -> RestResponse:
@@ -106,7 +103,7 @@ async def change_pull(call: RestCall) -> RestResponse:
     issue_actions.edit_issue(call.state, pull, by, body.get("title"), body.get("body"))
     if state is not None:
         issue_actions.set_issue_state(call.state, pull, by, state, "completed")
-    return RestResponse(200, call.shapes.pull(pull))
+    return RestResponse(200, issue_json.pull(pull))
 
 
 async def list_commits(call: RestCall) -> RestResponse:
@@ -115,14 +112,14 @@ async def list_commits(call: RestCall) -> RestResponse:
     log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
     return paginate(
         call,
-        [call.shapes.commit(pull.repo, c, find_committer(call.state, c)) for c in log[::-1]],
+        [git_json.commit(pull.repo, c, find_committer(call.state, c)) for c in log[::-1]],
     )
 
 
 async def list_files(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     changed = await asyncio.to_thread(git_compare.changed_files, pull)
-    shape = (call.shapes.diff_entry(pull.repo, one, pull.head_sha) for one in changed)
+    shape = (git_json.diff_entry(pull.repo, one, pull.head_sha) for one in changed)
     return paginate(call, list(shape))
 
 
@@ -134,29 +131,122 @@ async def request_reviewers(call: RestCall) -> RestResponse:
     if len(known) != len(users):
         raise invalid("PullRequest", "reviewers")
     pull_actions.request_reviewers(call.state, pull, known, call.bearer.actor)
-    return RestResponse(201, call.shapes.simple_pull(pull))
+    return RestResponse(201, issue_json.simple_pull(pull))
 
 
 async def list_reviews(call: RestCall) -> RestResponse:
     pull = find_pull(call)
-    return paginate(call, [call.shapes.review(pull, one) for one in pull.reviews])
+    return paginate(call, [issue_json.review(pull, one) for one in pull.reviews])
+
+
+STATES = {
+    None: "PENDING",
+    "APPROVE": "APPROVED",
+    "REQUEST_CHANGES": "CHANGES_REQUESTED",
+    "COMMENT": "COMMENTED",
+}
+
+
+async def create_review(call: RestCall) -> RestResponse:
+    """Create a review. Its comments must be on lines that the diff shows (422)."""
+    pull, body, who = find_pull(call), call.json(), call.bearer
+    event = body.get("event")
+    if event not in STATES:
+        raise invalid("PullRequestReview", "event")
+    text = body.get("body") or ""
+    check_body(text, "PullRequestReview")
+    if not text and event in ("COMMENT", "REQUEST_CHANGES"):
+        raise unprocessable("Body can't be blank")
+    commit = str(body.get("commit_id") or pull.head_sha)
+    review = Review(call.state.next_id(), who.actor, text, STATES[event], commit)
+    hunks = {
+        one.path: one.patch for one in await asyncio.to_thread(git_compare.changed_files, pull)
+    }
+    for fields in cast("list[dict[str, Any]]", body.get("comments") or []):
+        review.comments.append(_build_comment(call, review, fields, hunks))
+    pull_actions.add_review(call.state, pull, review)
+    return RestResponse(200, issue_json.review(pull, review))
+
+
+async def reply(call: RestCall) -> RestResponse:
+    """Reply to the first comment of a thread; GitHub creates a review for each reply."""
+    pull, number = find_pull(call), call.number("comment")
+    first = pull_actions.find_review_comment(pull, number)
+    if first is None or first.in_reply_to is not None:
+        raise not_found()
+    text = call.text("body", "PullRequestReviewComment")
+    check_body(text, "PullRequestReviewComment")
+    made = pull_actions.reply(call.state, pull, first, text, call.bearer.actor)
+    return RestResponse(201, issue_json.review_comment(pull, made))
+
+
+def _build_comment(
+    call: RestCall, review: Review, fields: dict[str, Any], hunks: dict[str, str]
+) -> ReviewComment:
+    path, line, side = str(fields.get("path")), fields.get("line"), fields.get("side", "RIGHT")
+    patch = hunks.get(path)
+    if patch is None:
+        raise unprocessable("Path could not be resolved")
+    if not isinstance(line, int) or line not in _line_numbers(patch, side == "RIGHT"):
+        raise unprocessable("Line could not be resolved")
+    text = str(fields.get("body") or "")
+    return ReviewComment(call.state.next_id(), review, path, line, side, text, patch)
+
+
+def _line_numbers(patch: str, right: bool) -> set[int]:
+    """The line numbers that a patch shows on one side."""
+    shown: set[int] = set()
+    number = 0
+    for line in patch.split("\n"):
+        if start := re.match(r"@@ -(\d+)(?:,\d+)? \+(\d+)", line):
+            number = int(start[2 if right else 1])
+        elif line[:1] in (" ", "+" if right else "-"):
+            shown.add(number)
+            number += 1
+    return shown
 
 
 async def list_comments(call: RestCall) -> RestResponse:
-    """Show that nobody has commented on a line: the pages have no form for it."""
-    return paginate(call, [])
+    pull = find_pull(call)
+    every = [comment for review in pull.reviews for comment in review.comments]
+    if call.query.get("direction") == "desc":
+        every.reverse()
+    return paginate(call, [issue_json.review_comment(pull, one) for one in every])
+
+
+async def list_all_comments(call: RestCall) -> RestResponse:
+    """The comments on all pull requests, by default sorted by id, as on GitHub."""
+    since = call.query.get("since", "")
+    every = [(p, c) for p in call.repo.pulls for r in p.reviews for c in r.comments]
+    found = [(p, c) for p, c in every if stamp(c.created_at) >= since]
+    found.sort(
+        key=lambda one: (stamp(one[1].created_at) if "sort" in call.query else "", one[1].id),
+        reverse=call.query.get("direction") == "desc",
+    )
+    return paginate(call, [issue_json.review_comment(p, c) for p, c in found])
+
+
+def _find_line_reactions(call: RestCall) -> list[Reaction]:
+    number = call.number("comment")
+    for pull in call.repo.pulls:
+        if comment := find_review_comment(pull, number):
+            return comment.reactions
+    raise not_found()
 
 
 OPERATIONS = (
+    operation("GET", REPO + "/pulls/comments", list_all_comments, READ),
+    operation("POST", PULL + "/reviews", create_review, WRITE),
+    operation("GET", PULL + "/comments", list_comments, READ),
+    operation("POST", PULL + "/comments/{comment}/replies", reply, WRITE),
+    *reaction_operations(REPO + "/pulls/comments/{comment}", _find_line_reactions, READ, WRITE),
     operation("GET", REPO + "/pulls", list_pulls, READ),
     operation("POST", REPO + "/pulls", create_pull, WRITE),
-    operation("GET", REPO + "/pulls/comments", list_comments, READ),
     operation("GET", PULL, show_pull, READ),
     operation("PATCH", PULL, change_pull, WRITE),
     operation("GET", PULL + "/commits", list_commits, READ),
     operation("GET", PULL + "/files", list_files, READ),
     operation("GET", PULL + "/reviews", list_reviews, READ),
-    operation("GET", PULL + "/comments", list_comments, READ),
     operation("POST", PULL + "/requested_reviewers", request_reviewers, WRITE),
     operation("GET", REPO + "/commits/{ref...}/pulls", list_with_commit, READ),
 )

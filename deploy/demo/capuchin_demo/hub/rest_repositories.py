@@ -3,54 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
+from capuchin_demo.hub import git_json, repository_json
+from capuchin_demo.hub.git_repository import Entry
 from capuchin_demo.hub.github_errors import Refusal, not_found
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
-from capuchin_demo.hub.state import AppInstallation, Repo, stamp
+from capuchin_demo.hub.state import AppInstallation, Repo, now, stamp
 from capuchin_demo.hub.tokens import LEVELS
 
 REPO = "/repos/{owner}/{repo}"
 
 
 async def show_repository(call: RestCall) -> RestResponse:
-    return RestResponse(200, call.shapes.repository(call.repo))
+    return RestResponse(200, repository_json.repository(call.repo))
 
 
 async def show_permission(call: RestCall) -> RestResponse:
     user = call.state.find_user(call.parts["login"])
     if user is None or user.type == "Bot":
         raise Refusal(404, f"{call.parts['login']} is not a user")
-    return RestResponse(200, call.shapes.permission(call.repo, user))
-
-
-async def show_file(call: RestCall) -> RestResponse:
-    rev = call.query.get("ref") or call.repo.default_branch
-    return await asyncio.to_thread(_read_file, call, rev, call.parts["path"])
-
-
-def _read_file(call: RestCall, rev: str, path: str) -> RestResponse:
-    git = call.repo.git
-    entry = git.find_entry(rev, path)
-    if entry is None or entry.kind != "blob":
-        raise not_found()
-    return RestResponse(200, call.shapes.file(entry, git.read_object("blob", entry.sha)))
+    return RestResponse(200, repository_json.permission(call.repo, user))
 
 
 async def list_branches(call: RestCall) -> RestResponse:
     heads = await asyncio.to_thread(call.repo.git.list_refs, "refs/heads/")
-    shown = [call.shapes.branch(call.repo, name, sha) for name, sha in heads.items()]
+    shown = [git_json.branch(call.repo, name, sha) for name, sha in heads.items()]
     return paginate(call, shown)
 
 
 async def show_app(call: RestCall) -> RestResponse:
     state = call.state
-    return RestResponse(200, call.shapes.app(state.app))
+    return RestResponse(200, state.app_json)
 
 
 async def list_installations(call: RestCall) -> RestResponse:
     state = call.state
-    every = [call.shapes.installation(one) for one in state.installations.values()]
+    every = [repository_json.installation(state.app, one) for one in state.installations.values()]
     return paginate(call, every)
 
 
@@ -69,7 +59,7 @@ async def create_token(call: RestCall) -> RestResponse:
         "repository_selection": "selected",
     }
     if repos is not None:
-        body["repositories"] = [call.shapes.repository(repo) for repo in repos]
+        body["repositories"] = [repository_json.repository(repo) for repo in repos]
     return RestResponse(201, body)
 
 
@@ -79,15 +69,10 @@ async def list_repositories(call: RestCall) -> RestResponse:
         raise Refusal(403, "You must authenticate with an installation access token in order to "
                       "list repositories for an installation.")  # fmt: skip
     seen = [repo for repo in token.installation.repos if token.can_see(repo)]
-    answer = paginate(call, [call.shapes.repository(repo) for repo in seen], wrap="repositories")
+    answer = paginate(
+        call, [repository_json.repository(repo) for repo in seen], wrap="repositories"
+    )
     return RestResponse(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
-
-
-async def show_user(call: RestCall) -> RestResponse:
-    user = call.state.find_user(call.parts["login"])
-    if user is None:
-        raise not_found()
-    return RestResponse(200, call.shapes.user(user))
 
 
 def _parse_repos(call: RestCall, one: AppInstallation) -> tuple[Repo, ...] | None:
@@ -119,10 +104,99 @@ def _parse_permissions(call: RestCall, one: AppInstallation) -> dict[str, str]:
     return {"metadata": "read", **asked}
 
 
+async def show_branch(call: RestCall) -> RestResponse:
+    name, git = call.parts["branch"], call.repo.git
+    sha = (await asyncio.to_thread(git.list_refs, "refs/heads/")).get(name)
+    if sha is None:
+        raise Refusal(404, "Branch not found")
+    head = await asyncio.to_thread(git.read_commit, sha)
+    return RestResponse(
+        200, git_json.full_branch(call.repo, name, git_json.commit(call.repo, head, None))
+    )
+
+
+async def list_deliveries(call: RestCall) -> RestResponse:
+    sent = [
+        {
+            "id": number,
+            "guid": delivery.guid,
+            "delivered_at": stamp(now()),
+            "redelivery": False,
+            "duration": 0.03,
+            "status": "OK" if delivery.status and delivery.status < 300 else delivery.error,
+            "status_code": delivery.status or 0,
+            "event": delivery.event,
+            "action": delivery.action,
+            "installation_id": None,
+            "repository_id": None,
+        }
+        for number, delivery in enumerate(call.state.webhooks.deliveries, 1)
+    ]
+    return paginate(call, sent[::-1])
+
+
+async def show_installation(call: RestCall) -> RestResponse:
+    one = call.state.installations.get(call.number("id"))
+    if one is None:
+        raise not_found()
+    return RestResponse(200, repository_json.installation(call.state.app, one))
+
+
+async def show_contents(call: RestCall) -> RestResponse:
+    """A file, a folder's listing, or, with the raw media type, a file's bytes."""
+    rev = call.query.get("ref") or call.repo.default_branch
+    path = call.parts.get("path", "").strip("/")
+    return await asyncio.to_thread(_read_contents, call, rev, path)
+
+
+def _read_contents(call: RestCall, rev: str, path: str) -> RestResponse:
+    git = call.repo.git
+    if git.resolve(rev) is None:
+        empty = "This repository is empty."
+        raise Refusal(404, f"No commit found for the ref {rev}" if git.list_refs() else empty)
+    entry = git.find_entry(rev, path)
+    if entry is None:
+        raise not_found()
+    if entry.kind == "tree":
+        folder = f"{path}/" if path else ""
+        inside = [replace(line, path=folder + line.path) for line in git.list_entries(entry.sha)]
+        return RestResponse(200, [git_json.content(call.repo, line, rev) for line in inside])
+    if entry.kind != "blob":
+        shape = git_json.content(call.repo, entry, rev)
+        return RestResponse(200, {**shape, "submodule_git_url": "", "git_url": None})
+    data = git.read_object("blob", entry.sha)
+    if "raw" in call.headers.get("accept", ""):
+        return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
+    return RestResponse(200, _file_json(call.repo, entry, rev, data))
+
+
+def _file_json(repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, object]:
+    shape = git_json.content(repo, entry, rev, data)
+    if shape["type"] == "symlink":
+        del shape["content"], shape["encoding"]
+        return {**shape, "target": data.decode("utf-8", "replace")}
+    # For larger files, GitHub leaves `content` empty and requires the raw media type.
+    if len(data) > 1024 * 1024:
+        return {**shape, "content": "", "encoding": "none"}
+    return shape
+
+
+async def show_user(call: RestCall) -> RestResponse:
+    user = call.state.find_user(call.parts["login"])
+    if user is None:
+        raise not_found()
+    return RestResponse(200, repository_json.public_user(user))
+
+
 OPERATIONS = (
+    operation("GET", REPO + "/contents", show_contents, "contents:read"),
+    operation("GET", REPO + "/contents/", show_contents, "contents:read"),
+    operation("GET", REPO + "/contents/{path...}", show_contents, "contents:read"),
+    operation("GET", REPO + "/branches/{branch...}", show_branch, "contents:read"),
+    operation("GET", "/app/hook/deliveries", list_deliveries, "app"),
+    operation("GET", "/app/installations/{id}", show_installation, "app"),
     operation("GET", REPO, show_repository, "metadata:read"),
     operation("GET", REPO + "/collaborators/{login}/permission", show_permission, "metadata:read"),
-    operation("GET", REPO + "/contents/{path...}", show_file, "contents:read"),
     operation("GET", REPO + "/branches", list_branches, "contents:read"),
     operation("GET", "/app", show_app, "app"),
     operation("GET", "/app/installations", list_installations, "app"),

@@ -27,6 +27,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *rest_pulls.OPERATIONS,
     *rest_checks.OPERATIONS,
     *rest_git.OPERATIONS,
+    *rest_git.LAST_OPERATIONS,
 )
 
 PREFIX = "/api/v3"

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from capuchin_demo.hub.git_repository import GitRepo
 
+DEFAULT_LABELS = ("bug", "documentation", "duplicate", "enhancement", "question", "wontfix")
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """GitHub's repository roles, weakest first."""
 
@@ -32,6 +33,8 @@ class Site:
     """The hub's address, which is known once it is served, and what its accounts have in common."""
 
     url: str
+    verified: set[str] = field(default_factory=set[str], repr=False)
+    """The commits that GitHub itself or a known key has signed."""
 
 
 @dataclass(eq=False)
@@ -194,10 +197,36 @@ class Pull(Issue):
 
 
 @dataclass(eq=False)
+class CheckSuite:
+    """All check runs of one App on one commit."""
+
+    id: int
+    head_sha: str
+    app: str = ""
+    """The slug of the App; empty for the hub's own App."""
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class CommitStatus:
+    """The status of one commit from an external service; the latest of each context counts."""
+
+    id: int
+    sha: str
+    context: str
+    state: Literal["error", "failure", "pending", "success"]
+    description: str | None
+    author: User
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
 class CheckRun:
     """One check on one commit."""
 
     id: int
+    suite: CheckSuite = field(repr=False)
     name: str
     head_sha: str
     status: str = "queued"
@@ -210,6 +239,8 @@ class CheckRun:
     annotations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    log: str = ""
+    """Of a job of GitHub Actions, whose check run this is."""
 
 
 @dataclass(eq=False)
@@ -242,6 +273,10 @@ class Repo:
     labels: dict[str, Label] = field(default_factory=dict[str, Label])
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
     check_runs: list[CheckRun] = field(default_factory=list[CheckRun])
+    suites: list[CheckSuite] = field(default_factory=list[CheckSuite])
+    makes_suites: bool = True
+    """Whether a push makes an empty check suite for the App."""
+    statuses: list[CommitStatus] = field(default_factory=list[CommitStatus])
     last_number: int = 0
     deleted_numbers: set[int] = field(default_factory=set[int])
     archived: bool = False

@@ -7,11 +7,11 @@ import re
 import httpx
 import pytest
 
+from capuchin_demo.hub import check_actions as checks
 from capuchin_demo.hub import issue_actions as comments
 from capuchin_demo.hub import pull_actions as pulls
 from capuchin_demo.hub.hub_pages import render_markdown
 from capuchin_demo.hub.state import Pull, Repo, Visitor
-from tests.support.github import check_actions as checks
 from tests.support.github.hub import LocalHub
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from capuchin_demo.hub.hub_state import DEFAULT_LABELS
-from capuchin_demo.hub.state import AppInstallation, Label, Repo, User, node_id, now, stamp
+from capuchin_demo.hub.state import (
+    DEFAULT_LABELS,
+    AppInstallation,
+    Label,
+    Repo,
+    User,
+    node_id,
+    now,
+    stamp,
+)
 from capuchin_demo.hub.tokens import AppIdentity
 
 Json = dict[str, Any]

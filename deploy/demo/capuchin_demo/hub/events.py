@@ -1,31 +1,34 @@
-"""The payloads of webhook events that the demo does not send, or sends with less."""
+"""The payloads of webhook events."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from capuchin_demo.hub import repository_json
+from capuchin_demo.hub.git_json import check_run, check_suite, runs_of, status
 from capuchin_demo.hub.git_repository import Commit
-from capuchin_demo.hub.pull_actions import NO_COMMIT
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import (
     AppInstallation,
     CheckRun,
+    CheckSuite,
+    CommitStatus,
     Repo,
     User,
     node_id,
     stamp,
 )
-from tests.support.github import repository_json
-from tests.support.github.git_json import check_run, check_suite, status
-from tests.support.github.hub_state import CheckSuite, CommitStatus, GitHubState
 
 Json = dict[str, Any]
 
+NO_COMMIT = "0" * 40
 
-def send_check_event(state: GitHubState, repo: Repo, run: CheckRun, action: str, by: User) -> None:
+
+def send_check_event(state: State, repo: Repo, run: CheckRun, action: str, by: User) -> None:
     """Send `check_run`, created or completed."""
     app = repository_json.app(state.app, repo.owner)
-    suite = state.suite_of[run.id]
-    shape = check_run(repo, run, suite, app)
+    suite = run.suite
+    shape = check_run(repo, run, app)
     app = shape["app"]
     shape["check_suite"] = {
         "id": suite.id,
@@ -45,18 +48,16 @@ def send_check_event(state: GitHubState, repo: Repo, run: CheckRun, action: str,
     state.emit("check_run", repo, by, {"action": action, "check_run": shape})
 
 
-def send_suite_event(
-    state: GitHubState, repo: Repo, suite: CheckSuite, action: str, by: User
-) -> None:
+def send_suite_event(state: State, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
     """Send `check_suite`: requested, rerequested or completed."""
-    runs = state.runs_of(repo, suite)
+    runs = runs_of(repo, suite)
     app = repository_json.app(state.app, repo.owner)
     (head,) = repo.git.read_commits([suite.head_sha])
     shape = check_suite(repo, suite, runs, head, app)
     state.emit("check_suite", repo, by, {"action": action, "check_suite": shape})
 
 
-def send_status_event(state: GitHubState, repo: Repo, one: CommitStatus, head: Json) -> None:
+def send_status_event(state: State, repo: Repo, one: CommitStatus, head: Json) -> None:
     """Send `status`; `head` is the commit's JSON."""
     branches = [
         {"name": name, "protected": False, "commit": {"sha": one.sha, "url": head["url"]}}
@@ -114,9 +115,7 @@ def _pushed_repository(repo: Repo) -> Json:
     }
 
 
-def send_installation_event(
-    state: GitHubState, one: AppInstallation, action: str, by: User
-) -> None:
+def send_installation_event(state: State, one: AppInstallation, action: str, by: User) -> None:
     """Send `installation`: created, deleted, suspend or unsuspend."""
     payload = {
         "action": action,
@@ -128,15 +127,13 @@ def send_installation_event(
     state.webhooks.send("installation", payload)
 
 
-def send_repository_event(
-    state: GitHubState, repo: Repo, action: str, by: User, **more: Any
-) -> None:
+def send_repository_event(state: State, repo: Repo, action: str, by: User, **more: Any) -> None:
     """Send `repository`; `more` is what changed."""
     state.emit("repository", repo, by, {"action": action, **more})
 
 
 def send_selection_event(
-    state: GitHubState, one: AppInstallation, by: User, added: list[Repo], removed: list[Repo]
+    state: State, one: AppInstallation, by: User, added: list[Repo], removed: list[Repo]
 ) -> None:
     """Send `installation_repositories`: the account's owner changed the selection."""
     payload = {
@@ -151,7 +148,7 @@ def send_selection_event(
     state.webhooks.send("installation_repositories", payload)
 
 
-def send_ping(state: GitHubState) -> None:
+def send_ping(state: State) -> None:
     """Send `ping`, as GitHub does when a webhook is set up."""
     app_id = state.app.app_id
     hook = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any, Literal, cast
 
+from capuchin_demo.hub import events, git_json
 from capuchin_demo.hub.github_errors import Refusal
-from capuchin_demo.hub.rest_checks import apply_fields
-from capuchin_demo.hub.state import CheckRun, Pull, Repo, User, now
-from tests.support.github import events
-from tests.support.github.hub_state import CheckSuite, CommitStatus, GitHubState
+from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Pull, Repo, User, now
 
 Json = dict[str, Any]
 
@@ -19,22 +19,21 @@ CONCLUSIONS = (
 )  # fmt: skip
 
 
-def create(state: GitHubState, repo: Repo, sha: str, fields: Json, by: User) -> CheckRun:
+def create(state: State, repo: Repo, sha: str, fields: Json, by: User) -> CheckRun:
     """Create a check run on the existing commit `sha`.
 
     Raises:
         Refusal: the fields are not valid, or the commit has no suite and gets none (422).
     """
-    suite = find_own_suite(state, repo, sha)
-    if suite is None and repo.id in state.without_suites:
+    suite = find_own_suite(repo, sha)
+    if suite is None and not repo.makes_suites:
         # Once it is switched off, "you can manually Create a check suite": nobody else does.
         raise Refusal(422, "Invalid request.\n\nNo check suite exists for this commit.")
     suite = suite or CheckSuite(state.next_id(), sha)
-    run = CheckRun(state.next_id(), "", sha, started_at=now())
-    state.suite_of[run.id] = suite
+    run = CheckRun(state.next_id(), suite, "", sha, started_at=now())
     _apply_valid(run, fields)
-    if suite not in state.suites[repo.id]:
-        state.suites[repo.id].append(suite)
+    if suite not in repo.suites:
+        repo.suites.append(suite)
     repo.check_runs.append(run)
     events.send_check_event(state, repo, run, "created", by)
     if run.status == "completed":
@@ -43,65 +42,56 @@ def create(state: GitHubState, repo: Repo, sha: str, fields: Json, by: User) -> 
 
 
 def create_foreign(
-    state: GitHubState, repo: Repo, sha: str, app: str, fields: Json, by: User, log: str = ""
+    state: State, repo: Repo, sha: str, app: str, fields: Json, by: User, log: str = ""
 ) -> CheckRun:
     """Create the only check run of another App's suite; sends the suite's completion."""
-    queued = _find_queued(state, repo, sha, app)
+    queued = _find_queued(repo, sha, app)
     suite = queued or CheckSuite(state.next_id(), sha, app)
-    run = CheckRun(state.next_id(), "", sha, started_at=now())
-    state.suite_of[run.id], state.logs[run.id] = suite, log
+    run = CheckRun(state.next_id(), suite, "", sha, started_at=now(), log=log)
     _apply_valid(run, fields)
     if queued is None:
-        state.suites[repo.id].append(suite)
+        repo.suites.append(suite)
     repo.check_runs.append(run)
     if run.status == "completed":
         events.send_suite_event(state, repo, suite, "completed", by)
     return run
 
 
-def _find_queued(state: GitHubState, repo: Repo, sha: str, app: str) -> CheckSuite | None:
+def _find_queued(repo: Repo, sha: str, app: str) -> CheckSuite | None:
     """The suite that GitHub made for the App when `sha` was pushed, while it is empty."""
-    used = {state.suite_of[run.id].id for run in repo.check_runs}
+    used = {run.suite.id for run in repo.check_runs}
     return next(
-        (
-            s
-            for s in state.suites[repo.id]
-            if (s.head_sha, s.app) == (sha, app) and s.id not in used
-        ),
+        (s for s in repo.suites if (s.head_sha, s.app) == (sha, app) and s.id not in used),
         None,
     )
 
 
-def queue_suite(state: GitHubState, pull: Pull, app: str = "ci") -> CheckSuite:
+def queue_suite(state: State, pull: Pull, app: str = "ci") -> CheckSuite:
     """What GitHub does at a push for each App that may write checks: a queued suite, yet empty.
 
     docs.github.com/rest/guides/using-the-rest-api-to-interact-with-checks
     """
     suite = CheckSuite(state.next_id(), pull.head_sha, app)
-    state.suites[pull.repo.id].append(suite)
+    pull.repo.suites.append(suite)
     return suite
 
 
-def queue_own_suite(state: GitHubState, repo: Repo, sha: str, by: User) -> None:
+def queue_own_suite(state: State, repo: Repo, sha: str, by: User) -> None:
     """The same for this hub's App, which hears of it, unless its preferences there say no."""
     one = repo.installation
-    wanted = (
-        one is not None
-        and one.permissions.get("checks") == "write"
-        and repo.id not in state.without_suites
-    )
-    if wanted and find_own_suite(state, repo, sha) is None:
+    wanted = one is not None and one.permissions.get("checks") == "write" and repo.makes_suites
+    if wanted and find_own_suite(repo, sha) is None:
         suite = CheckSuite(state.next_id(), sha)
-        state.suites[repo.id].append(suite)
+        repo.suites.append(suite)
         events.send_suite_event(state, repo, suite, "requested", by)
 
 
-def find_own_suite(state: GitHubState, repo: Repo, sha: str) -> CheckSuite | None:
+def find_own_suite(repo: Repo, sha: str) -> CheckSuite | None:
     """The suite of this hub's App on a commit."""
-    return next((s for s in state.suites[repo.id] if s.head_sha == sha and not s.app), None)
+    return next((s for s in repo.suites if s.head_sha == sha and not s.app), None)
 
 
-def update(state: GitHubState, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:
+def update(state: State, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:
     """Update a check run.
 
     Raises:
@@ -109,9 +99,34 @@ def update(state: GitHubState, repo: Repo, run: CheckRun, fields: Json, by: User
     """
     before = run.status
     _apply_valid(run, fields)
-    state.suite_of[run.id].updated_at = now()
+    run.suite.updated_at = now()
     if run.status == "completed" and before != "completed":
         events.send_check_event(state, repo, run, "completed", by)
+
+
+def apply_fields(run: CheckRun, fields: Json) -> None:
+    """Set what the body has."""
+    status, conclusion = fields.get("status"), fields.get("conclusion")
+    run.name = str(fields.get("name") or run.name)
+    run.details_url = fields.get("details_url", run.details_url)
+    run.external_id = str(fields.get("external_id", run.external_id))
+    run.started_at = _parse_time(fields.get("started_at")) or run.started_at
+    output = cast("Json", fields.get("output") or {})
+    run.title = output.get("title", run.title)
+    run.summary = output.get("summary", run.summary)
+    run.text = output.get("text", run.text)
+    run.annotations = [*run.annotations, *output.get("annotations", [])]
+    if conclusion is not None:
+        run.status, run.conclusion = "completed", conclusion
+        run.completed_at = _parse_time(fields.get("completed_at")) or now()
+    elif status is not None:
+        run.status = status
+        if status != "completed":
+            run.conclusion, run.completed_at = None, None
+
+
+def _parse_time(text: object) -> datetime | None:
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 def _apply_valid(run: CheckRun, fields: Json) -> None:
@@ -151,7 +166,7 @@ StatusState = Literal["error", "failure", "pending", "success"]
 
 
 async def report_check(
-    state: GitHubState,
+    state: State,
     pull: Pull,
     conclusion: str | None,
     *,
@@ -171,17 +186,15 @@ async def report_check(
     return run
 
 
-async def report_again(state: GitHubState, pull: Pull, run: CheckRun, conclusion: str) -> None:
+async def report_again(state: State, pull: Pull, run: CheckRun, conclusion: str) -> None:
     """A job that was to run again ends."""
     _apply_valid(run, {"status": "completed", "conclusion": conclusion})
-    events.send_suite_event(
-        state, pull.repo, state.suite_of[run.id], "completed", state.add_user("ci")
-    )
+    events.send_suite_event(state, pull.repo, run.suite, "completed", state.add_user("ci"))
     await state.wait_until_delivered()
 
 
 async def report_status(
-    hub: GitHubState,
+    hub: State,
     pull: Pull,
     state: StatusState,
     *,
@@ -192,20 +205,20 @@ async def report_status(
     repo = pull.repo
     by = hub.add_user("ci")
     one = CommitStatus(hub.next_id(), pull.head_sha, context, state, description, by)
-    hub.statuses[repo.id].append(one)
+    repo.statuses.append(one)
     (head,) = await asyncio.to_thread(repo.git.read_commits, [one.sha])
-    events.send_status_event(hub, repo, one, hub.shapes.commit(repo, head, by))
+    events.send_status_event(hub, repo, one, git_json.commit(repo, head, by))
     await hub.wait_until_delivered()
     return one
 
 
-async def rerun(state: GitHubState, repo: Repo, run: CheckRun, by: str) -> None:
+async def rerun(state: State, repo: Repo, run: CheckRun, by: str) -> None:
     """Press the re-run button of a check."""
     events.send_check_event(state, repo, run, "rerequested", state.add_user(by))
     await state.wait_until_delivered()
 
 
-async def rerun_all(state: GitHubState, repo: Repo, run: CheckRun, by: str) -> None:
+async def rerun_all(state: State, repo: Repo, run: CheckRun, by: str) -> None:
     """Press the button that re-runs all checks of the App of `run`."""
-    events.send_suite_event(state, repo, state.suite_of[run.id], "rerequested", state.add_user(by))
+    events.send_suite_event(state, repo, run.suite, "rerequested", state.add_user(by))
     await state.wait_until_delivered()

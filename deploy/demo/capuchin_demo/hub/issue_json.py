@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from capuchin_demo.hub import repository_json
+from capuchin_demo.hub.pull_facts import pull_facts
+from capuchin_demo.hub.repository_json import association, repository, user
 from capuchin_demo.hub.state import (
     Comment,
     Issue,
@@ -16,9 +19,6 @@ from capuchin_demo.hub.state import (
     node_id,
     stamp,
 )
-from tests.support.github import repository_json
-from tests.support.github.pull_facts import PullFacts
-from tests.support.github.repository_json import association, repository, user
 
 Json = dict[str, Any]
 
@@ -196,8 +196,9 @@ def simple_pull(one: Pull) -> Json:
     }
 
 
-def pull(one: Pull, facts: PullFacts) -> Json:
+def pull(one: Pull) -> Json:
     """`pull-request`, as for a single one."""
+    facts = pull_facts(one)
     merged = one.merged_at is not None
     state = {True: "clean", False: "dirty", None: "unknown"}[facts.mergeable]
     return {

@@ -7,18 +7,18 @@ from typing import Any
 from urllib.parse import quote
 
 from capuchin_demo.hub.git_repository import ChangedFile, Commit, Entry, Signature
-from capuchin_demo.hub.state import CheckRun, Repo, User, node_id, stamp
-from tests.support.github.hub_state import CheckSuite, CommitStatus
-from tests.support.github.repository_json import minimal_repository, user
+from capuchin_demo.hub.repository_json import minimal_repository, user
+from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Repo, User, node_id, stamp
 
 Json = dict[str, Any]
 
 
-def _verification(one: Commit, verified: bool) -> Json:
+def _verification(repo: Repo, one: Commit) -> Json:
     """GitHub signs what an App commits by the API without naming an author or a committer.
 
     docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification
     """
+    verified = one.sha in repo.owner.site.verified
     return {
         "verified": verified,
         "reason": "valid" if verified else "unsigned",
@@ -39,7 +39,7 @@ def ref(repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
     }
 
 
-def git_commit(repo: Repo, one: Commit, verified: bool) -> Json:
+def git_commit(repo: Repo, one: Commit) -> Json:
     """`git-commit`: the object itself."""
     base = f"{repo.api_url}/git"
     page = f"{repo.page_url}/commit"
@@ -55,11 +55,11 @@ def git_commit(repo: Repo, one: Commit, verified: bool) -> Json:
         "parents": [
             {"sha": p, "url": f"{base}/commits/{p}", "html_url": f"{page}/{p}"} for p in one.parents
         ],
-        "verification": _verification(one, verified),
+        "verification": _verification(repo, one),
     }
 
 
-def commit(repo: Repo, one: Commit, author: User | None, verified: bool) -> Json:
+def commit(repo: Repo, one: Commit, author: User | None) -> Json:
     """`commit`: as lists of commits show it. `author` is the account with the author's e-mail."""
     base = f"{repo.api_url}/commits"
     page = f"{repo.page_url}/commit"
@@ -77,7 +77,7 @@ def commit(repo: Repo, one: Commit, author: User | None, verified: bool) -> Json
             "message": one.message.rstrip("\n"),
             "tree": {"sha": one.tree, "url": f"{repo.api_url}/git/trees/{one.tree}"},
             "comment_count": 0,
-            "verification": _verification(one, verified),
+            "verification": _verification(repo, one),
         },
         "author": account,
         "committer": account,
@@ -171,8 +171,9 @@ def _app_of(slug: str, own: Json) -> Json:
     return {**own, "id": own["id"] + 1, "slug": slug, "name": slug} if slug else own
 
 
-def check_run(repo: Repo, one: CheckRun, suite: CheckSuite, app: Json) -> Json:
+def check_run(repo: Repo, one: CheckRun, app: Json) -> Json:
     """`check-run`."""
+    suite = one.suite
     here = f"{repo.api_url}/check-runs/{one.id}"
     page = f"{repo.page_url}/runs/{one.id}"
     if suite.app == "github-actions":
@@ -202,6 +203,11 @@ def check_run(repo: Repo, one: CheckRun, suite: CheckSuite, app: Json) -> Json:
         "app": app,
         "pull_requests": _pull_references(repo, one.head_sha),
     }
+
+
+def runs_of(repo: Repo, suite: CheckSuite) -> list[CheckRun]:
+    """The check runs of a suite, oldest first."""
+    return [run for run in repo.check_runs if run.suite is suite]
 
 
 def check_suite(repo: Repo, one: CheckSuite, runs: list[CheckRun], head: Commit, app: Json) -> Json:
