@@ -27,7 +27,7 @@ demo: prepare ## fix a real bug of a real package, from the signed webhook to th
 test: prepare ## the tests that say whether it works, in a few minutes (ARGS="-k name", WORKERS=4)
 	@$(BIN)/pytest -n $(WORKERS) -m short $(ARGS)
 
-test-all: prepare ## every test, with real Redis, Docker and git
+test-all: prepare ## every test, with real Redis, Docker and git (ARGS=--tenth=3: of those that take long, a tenth)
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 durations: ## every test; what each took goes into tests/durations.json, which orders and chooses them
