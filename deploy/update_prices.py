@@ -54,9 +54,8 @@ def main(wheel: str) -> None:
     version = Path(wheel).name.split("-")[1]
     table["source"] = (
         f"LiteLLM {version} (https://pypi.org/project/litellm/{version}/), which collects the list"
-        " prices that providers publish: standard tier, in US dollars per million tokens (batch:"
-        " the share paid for what is asked in batches). Copied by deploy/update_prices.py; compare"
-        " with your provider's page before you rely on them."
+        " prices that providers publish: standard tier, in US dollars per million tokens. Copied by"
+        " deploy/update_prices.py; compare with your provider's page before you rely on them."
     )
     dearest = max(entry["price"]["output"] for entry in models.values())
     if table["unknown"]["price"]["output"] <= dearest:
@@ -96,7 +95,6 @@ def _to_entry(provider: str, facts: dict[str, Any]) -> dict[str, Any]:
         return round(float(found) * 1_000_000, 6) if found else otherwise
 
     plain = price("input_cost_per_token", 0)
-    batch = facts.get("input_cost_per_token_batches")
     entry: dict[str, Any] = {
         "input": plain,
         "output": price("output_cost_per_token", 0),
@@ -105,7 +103,6 @@ def _to_entry(provider: str, facts: dict[str, Any]) -> dict[str, Any]:
     }
     if provider == "anthropic":
         entry["cache_write_hour"] = price("cache_creation_input_token_cost_above_1hr", 2 * plain)
-        entry["batch"] = round(batch / facts["input_cost_per_token"], 3) if batch else 1
     return {
         "price": entry,
         "window": window,

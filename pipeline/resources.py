@@ -93,9 +93,9 @@ class Resources(Workspace):
     """Further solvers, by the names that generators give them."""
 
     async def start_clock(self) -> Resources:
-        """The same with the clock of the run in the store; replies to batches may take days."""
-        minutes = 0 if self.options.batch else self.options.minutes
-        return dataclasses.replace(self, clock=await RunClock.open(self.store, minutes))
+        """The same with the clock of the run in the store."""
+        clock = await RunClock.open(self.store, self.options.minutes)
+        return dataclasses.replace(self, clock=clock)
 
 
 async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:

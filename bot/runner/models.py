@@ -32,7 +32,6 @@ from pipeline.localisation.process_reward import (
     VerdictProcessReward,
 )
 from pipeline.models.base import Likelihood, Model, ModelMisconfigured, Reward, cache_lifetime
-from pipeline.models.batches import BatchModel, BatchService
 from pipeline.models.factory import (
     ModelOptions,
     build_embedder,
@@ -55,7 +54,6 @@ from pipeline.models.spec import (
 )
 from pipeline.models.wrappers import (
     RETRY_WAITS,
-    BatchedOpenings,
     ConcurrencyWindow,
     FallbackModel,
     MeteredModel,
@@ -323,8 +321,7 @@ class _ModelBuilder:
         models: list[Model] = []
         for spec in specs:
             client = self._build_client(spec, model_options)
-            model = self._throttle(client, self.windows[spec.base_url])
-            models.append(self._with_batches(client, model))
+            models.append(self._throttle(client, self.windows[spec.base_url]))
         return FallbackModel(models) if len(models) > 1 else models[0]
 
     def build_scout(self, spec: ModelSpec) -> Model:
@@ -374,16 +371,6 @@ class _ModelBuilder:
 
     def _throttle(self, client: Model, window: ConcurrencyWindow) -> Model:
         return ThrottledModel(MeteredModel(client, self.context.meter), window, waits=self.waits)
-
-    def _with_batches(self, client: AnthropicModel | OpenAIChatModel, model: Model) -> Model:
-        """`model`, with its opening calls in batches if the options ask for it and it saves."""
-        context = self.context
-        cheaper = client.profile.price.batch < 1
-        if not (context.options.batch and isinstance(client, BatchService) and cheaper):
-            return model
-        batching = BatchModel(client, context.store, uncancellable=context.in_flight.uncancellable)
-        self.stack.push_async_callback(batching.aclose)
-        return BatchedOpenings(model, MeteredModel(batching, context.meter, batched=True))
 
     def _build_client(
         self, spec: ModelSpec, model_options: ModelOptions, *, sdk_retries: int = SDK_RETRIES

@@ -72,7 +72,7 @@ from bot.data.run import Lane, Login, RepoRef, RunId
 
 DAY: Final = 86_400
 DELIVERY_SECONDS: Final = 3 * DAY  # GitHub offers redelivery of a webhook for three days
-BUDGET_SECONDS: Final = 3 * DAY  # a call in a batch may end a day after it began
+BUDGET_SECONDS: Final = 3 * DAY
 RECORD_SECONDS: Final = 30 * DAY
 SUMMARY_SECONDS: Final = 60 * DAY  # longer than the month in which it is written
 CHECKPOINT_SECONDS: Final = 7 * DAY  # paid for once; longer than any outage that a run outlives

@@ -89,8 +89,6 @@ class SharedOptions(BaseModel):
     thinking_tokens: int = Field(default=0, ge=0, le=64_000)
     """Tokens that the model may think before each reply; 0: off. Only Anthropic's models and vLLM
     with `--reasoning-parser` support it."""
-    batch: bool = False
-    """Use the provider's batch API where it has one: about half the price, but runs take hours."""
     context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)
     """Token budget for the source files that the model is shown."""
     include: tuple[str, ...] = ()
@@ -106,7 +104,7 @@ class SharedOptions(BaseModel):
     only the tests near an edit are run."""
     # The paper has no limit.
     minutes: float = Field(default=120, ge=0, le=7 * 24 * 60)
-    """Minutes that a run may work once the repository is installed; 0, or with `batch`: no limit.
+    """Minutes that a run may work once the repository is installed; 0: no limit.
     Later steps keep a part of it: the repository's tests are cut short before the regression test,
     and an edit that is chosen by then is proposed with the evidence that there is."""
     # The paper runs no tests of the repository before the choice.

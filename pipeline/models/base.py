@@ -117,8 +117,6 @@ class Reply(Frozen):
     stopped: Literal["end", "length"] = "end"
     thinking: str = ""
     """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
-    batched: bool = False
-    """Whether it came from a batch, and is billed at the batch price."""
     uncounted: bool = False
     """Whether the service did not say how many tokens it took: `usage` is then a bound of ours."""
 
@@ -133,21 +131,6 @@ class Price(Frozen):
     """For what the cache keeps as long as the profile says."""
     cache_write_hour: float = 0
     """For what the cache keeps for an hour; used only to derive `cache_write`."""
-    batch: float = Field(default=1, ge=0)
-    """The factor on these prices for requests in a batch; 1: no discount."""
-
-    @property
-    def batched(self) -> Price:
-        """The prices of a request in a batch."""
-        share = self.batch
-        return Price(
-            input=self.input * share,
-            output=self.output * share,
-            cache_read=self.cache_read * share,
-            cache_write=self.cache_write * share,
-            cache_write_hour=self.cache_write_hour * share,
-        )
-
     def of(self, usage: Usage) -> float:
         """US dollars for `usage`."""
         return (
@@ -312,13 +295,11 @@ def cache_lifetime(options: Options) -> Literal[300, 3600]:
     """Seconds, from the longest pause between two requests of one machine.
 
     Every read renews the entry, so only the longest pause counts, not the whole run: one script at
-    its limit, or the nearby tests without and with an edit at theirs, plus a reply. A batch is a
-    far longer pause. Writing for an hour costs 2 times the input price instead of 1.25; missing the
-    cache costs 1.25 times instead of 0.1.
+    its limit, or the nearby tests without and with an edit at theirs, plus a reply. Writing for an
+    hour costs 2 times the input price instead of 1.25; missing the cache costs 1.25 times instead
+    of 0.1.
     https://platform.claude.com/docs/en/build-with-claude/prompt-caching
     """
-    if options.batch:
-        return HOUR
     # 90 seconds for a long reply, including the wait for a slot.
     pause = max(options.execution_seconds, 2 * options.nearby_seconds) + 90.0
     return FIVE_MINUTES if pause <= FIVE_MINUTES else HOUR

@@ -73,7 +73,7 @@ class Meter:
         billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
         on_progress: OnProgress | None = None,
     ) -> None:
-        """`ceiling` in US dollars; `billable` surrounds every call except batches. Use `open` to
+        """`ceiling` in US dollars; `billable` surrounds every call. Use `open` to
         resume a run's accounts."""
         self.billable = billable
         self._on_progress = on_progress

@@ -2,12 +2,11 @@
 
 1. `MeteredModel` sets the price aside and counts it, for every attempt;
 2. `ThrottledModel` waits for room at the server and repeats what was refused;
-3. `BatchedOpenings` sends the first question of a conversation in a batch;
-4. `FallbackModel` asks the next model when one is down;
-5. `InformedModel` tells the solver about the environment;
-6. `TimedModel` and `CacheWarmup` belong to one stage of a run.
+3. `FallbackModel` asks the next model when one is down;
+4. `InformedModel` tells the solver about the environment;
+5. `TimedModel` and `CacheWarmup` belong to one stage of a run.
 
-`bot.runner.models` builds 1 to 4 around a client, `bot.runner.runner` adds 5, and the stages 6.
+`bot.runner.models` builds 1 to 3 around a client, `bot.runner.runner` adds 4, and the stages 5.
 """
 
 from __future__ import annotations
@@ -57,11 +56,9 @@ class MeteredModel(ModelWrapper):
     ceiling, even if several run at a time.
     """
 
-    def __init__(self, model: Model, meter: Meter, *, batched: bool = False) -> None:
-        """`batched`: a call may take a day, and a stopping worker does not wait for it."""
+    def __init__(self, model: Model, meter: Meter) -> None:
         super().__init__(model)
         self._meter = meter
-        self._batched = batched
 
     async def complete(self, request: ModelRequest) -> Reply:
         """A call that failed or was cancelled after the service had counted tokens is counted too,
@@ -85,11 +82,8 @@ class MeteredModel(ModelWrapper):
 
     async def _send(self, request: ModelRequest) -> Reply:
         with observe(Kind.MODEL_CALL, model=self.profile.name, call=request.call) as event:
-            if self._batched:
+            async with self._meter.billable():
                 reply = await self.model.complete(request)
-            else:
-                async with self._meter.billable():
-                    reply = await self.model.complete(request)
             used = reply.usage
             event.facts |= {
                 "input": used.input + used.cache_write,
@@ -104,10 +98,7 @@ class MeteredModel(ModelWrapper):
         # Nearly every reply is shorter.
         usual = min(longest, 8_000 + self.profile.thinking_tokens)
         least, most = (self.profile.price.of(Usage(output=n)) for n in (usual, longest))
-        # The longest a batch can take: Anthropic gives up after a day.
-        # https://platform.claude.com/docs/en/build-with-claude/batch-processing
-        seconds = 25 * 3600.0 if self._batched else CALL_SECONDS
-        return CostBounds(prompt + least, prompt + most, seconds)
+        return CostBounds(prompt + least, prompt + most, CALL_SECONDS)
 
     def _cap_reply(self, request: ModelRequest, dollars: float) -> ModelRequest:
         """With a reply that costs no more than `dollars`, if the longest would."""
@@ -225,28 +216,6 @@ class ThrottledModel(ModelWrapper):
                     return reply
             served = self._window.served
             await asyncio.sleep(wait)
-
-
-class BatchedOpenings(ModelWrapper):
-    """A `Model` that sends openings in batches and every later request directly.
-
-    Openings are many, and nothing waits for any one of them. A later request holds up its machine,
-    and it reads a prompt cache that would be cold by the next batch. When the batch API fails with
-    ModelUnavailable, or with ModelRetired (a gateway without batches does not know the address),
-    the opening is sent directly as well.
-    """
-
-    def __init__(self, model: Model, batch_model: Model) -> None:
-        super().__init__(model)
-        self._batch_model = batch_model
-
-    async def complete(self, request: ModelRequest) -> Reply:
-        if request.is_opening:
-            try:
-                return await self._batch_model.complete(request)
-            except (ModelUnavailable, ModelRetired):
-                pass
-        return await self.model.complete(request)
 
 
 COOLDOWN_SECONDS = 300.0

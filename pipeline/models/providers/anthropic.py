@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 
 import anthropic
 from anthropic.types import (
@@ -14,24 +13,14 @@ from anthropic.types import (
     ThinkingConfigEnabledParam,
 )
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-from anthropic.types.messages import (
-    MessageBatchErroredResult,
-    MessageBatchIndividualResponse,
-    MessageBatchSucceededResult,
-)
-from anthropic.types.messages.batch_create_params import Request
 
 from pipeline.data.types import Picture
 from pipeline.models.base import (
     HOUR,
     Message,
-    ModelError,
     ModelProfile,
     ModelRequest,
-    ModelUnavailable,
-    Reply,
 )
-from pipeline.models.batches import SubmittedBatch
 from pipeline.models.providers.answers import Answer, read_message
 from pipeline.models.providers.provider_http import (
     TRANSPORT_ERRORS,
@@ -42,10 +31,7 @@ from pipeline.models.providers.provider_http import (
     replace_surrogates,
     ssl_context,
     system_in_message,
-    translate_error,
 )
-from pipeline.models.providers.refused import Refusal
-from sandbox.frozen import replace
 
 
 def request_params(profile: ModelProfile, request: ModelRequest) -> MessageCreateParamsNonStreaming:
@@ -118,8 +104,7 @@ PUBLIC_URL = "https://api.anthropic.com"
 class AnthropicModel(ProviderClient):
     """`Model` over `POST {base_url}/v1/messages`. Close it with `aclose()`.
 
-    Thinking is kept apart from the reply, and never sent back. Also implements
-    `pipeline.models.batches.BatchService`.
+    Thinking is kept apart from the reply, and never sent back.
     """
 
     sdk_errors = (anthropic.APIError, *TRANSPORT_ERRORS)
@@ -144,60 +129,6 @@ class AnthropicModel(ProviderClient):
 
     async def aclose(self) -> None:
         await self._client.close()
-
-    async def submit(self, requests: Mapping[str, ModelRequest]) -> str:
-        """See `BatchService`. https://platform.claude.com/docs/en/build-with-claude/batch-processing"""
-        # The SDK would send it a second time where only the answer was lost, and both are paid.
-        once = self._client.with_options(max_retries=0)
-        try:
-            batch = await once.messages.batches.create(
-                requests=[
-                    Request(custom_id=name, params=request_params(self._profile, request))
-                    for name, request in requests.items()
-                ]
-            )
-        except self.sdk_errors as error:
-            raise translate_error(self.service, error, self._key) from error
-        return batch.id
-
-    async def list_batches(self, since: datetime, until: datetime) -> list[SubmittedBatch]:
-        """See `BatchService`. https://platform.claude.com/docs/en/api/listing-message-batches"""
-        found: list[SubmittedBatch] = []
-        try:
-            async for batch in self._client.messages.batches.list(limit=100):
-                if batch.created_at < since:
-                    break
-                if batch.created_at <= until:
-                    counts = batch.request_counts.model_dump().values()
-                    found.append(SubmittedBatch(batch.id, batch.created_at, sum(counts)))
-        except self.sdk_errors as error:
-            raise translate_error(self.service, error, self._key) from error
-        return found
-
-    async def fetch_results(self, batch: str) -> dict[str, Reply | ModelError] | None:
-        try:
-            state = await self._client.messages.batches.retrieve(batch)
-            if state.processing_status != "ended":
-                return None
-            results = await self._client.messages.batches.results(batch)
-            return {one.custom_id: self._batch_result(one) async for one in results}
-        except self.sdk_errors as error:
-            raise translate_error(self.service, error, self._key) from error
-
-    def _batch_result(self, one: MessageBatchIndividualResponse) -> Reply | ModelError:
-        match one.result:
-            case MessageBatchSucceededResult() as done:
-                answer = Answer()
-                read_message(answer, done.message.model_dump(warnings=False))
-                try:
-                    return replace(self._build_reply(answer, None), batched=True)
-                except ModelError as error:
-                    return error
-            case MessageBatchErroredResult() as failed:
-                refusal = Refusal(None, failed.error.error.model_dump(warnings=False))
-                return refusal.to_error(self.service, self._key)
-            case other:
-                return ModelUnavailable(f"{self.service} has {other.type} what was asked in batch.")
 
     def _add(self, answer: Answer, data: object) -> None:
         read_message(answer, data)

@@ -9,17 +9,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from capuchin_demo.recorded.prompt_cache import PromptCache
-from pipeline.models.batches import call_of
-from pipeline.models.providers.provider_http import CALL_HEADER, DOCTOR_CALL
+from pipeline.models.providers.provider_http import DOCTOR_CALL
 from sandbox.frozen import replace
-from tests.support.recorded.anthropic_api import AnthropicEncoder, MessageBatches
+from tests.support.recorded.anthropic_api import AnthropicEncoder
 from tests.support.recorded.openai_api import (
     OpenAIEncoder,
     embeddings_response,
@@ -162,7 +161,6 @@ class RecordedServer:
         self._block_cache = BlockCache()
         self._use_counts: Counter[int] = Counter()
         self._fault_counts: Counter[int] = Counter()
-        self._batches = MessageBatches(self._answer_batch_request)
 
     @property
     def unused_answers(self) -> tuple[RecordedAnswer, ...]:
@@ -178,12 +176,6 @@ class RecordedServer:
         app.post("/v1/embeddings")(self._handle_embeddings)
         app.get("/v1/models")(self._list_models)
         app.get("/metrics")(self._show_metrics)
-        batches = APIRouter(dependencies=[Depends(self._check_anthropic_key)])
-        batches.post("/v1/messages/batches")(self._batches.create)
-        batches.get("/v1/messages/batches")(self._batches.list_page)
-        batches.get("/v1/messages/batches/{batch_id}")(self._batches.retrieve)
-        batches.get("/v1/messages/batches/{batch_id}/results")(self._batches.results)
-        app.include_router(batches)
         return app
 
     @asynccontextmanager
@@ -229,27 +221,6 @@ class RecordedServer:
         counted = PromptCache(time.monotonic).count_usage(received.model, received.parts)
         return JSONResponse({"input_tokens": counted.input + counted.cache_write})
 
-    def _answer_batch_request(self, body: bytes, name: str) -> tuple[dict[str, Any], float]:
-        """The result of one request of a batch, and its delay. `cut` means that the batch expired
-        before this request.
-        """
-        encoder = AnthropicEncoder()
-        try:
-            received = parse_anthropic_request(body, {CALL_HEADER.lower(): call_of(name)})
-        except InvalidModelRequest as bad:
-            return {"type": "errored", "error": encoder.error_body(400, str(bad))}, 0
-        answer = self._choose_answer(received)
-        if answer is None:
-            error = encoder.error_body(400, no_answer_message(received))
-            return {"type": "errored", "error": error}, 0
-        if answer.status is not None:
-            error = encoder.error_body(answer.status, answer.error)
-            return {"type": "errored", "error": error}, answer.delay
-        if answer.cut is not None:
-            return {"type": "expired"}, answer.delay
-        message = encoder.to_json(self._build_response(answer, received))
-        return {"type": "succeeded", "message": message}, answer.delay
-
     async def _list_models(self, request: Request) -> Response:
         anthropic = "anthropic-version" in request.headers
         self._check_key(request, AnthropicEncoder() if anthropic else OpenAIEncoder())
@@ -264,9 +235,6 @@ class RecordedServer:
         counts = {"queries": self._block_cache.queries, "hits": self._block_cache.hits}
         lines = [f'vllm:prefix_cache_{name}_total{{engine="0"}} {n}' for name, n in counts.items()]
         return PlainTextResponse("\n".join(lines) + "\n")
-
-    def _check_anthropic_key(self, request: Request) -> None:
-        self._check_key(request, AnthropicEncoder())
 
     def _check_key(self, request: Request, encoder: ResponseEncoder) -> None:
         shown = request.headers.get("x-api-key", request.headers.get("authorization", ""))

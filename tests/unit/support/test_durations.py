@@ -83,13 +83,14 @@ def test_slow_files_come_first_and_make_test_leaves_slow_tests_out(tmp_path: Pat
 
 def test_ten_runs_with_ten_numbers_run_each_nightly_test_once(tmp_path: Path) -> None:
     path = "tests/e2e/worker/test_c.py"
-    known = {path: {f"test_{n}": 60.0 for n in range(50)}, "tests/safety/test_s.py": {"test_s": 60.0}}
+    safety = "tests/safety/test_s.py"
+    known = {path: {f"test_{n}": 60.0 for n in range(50)}, safety: {"test_s": 60.0}}
     ran: list[str] = []
     for tenth in range(10):
         folder = tmp_path / str(tenth)
         folder.mkdir()
         nightly = [Item(f"{path}::test_{n}") for n in range(50)]
-        always = [Item(f"{path}::test_quick"), Item("tests/safety/test_s.py::test_s")]
+        always = [Item(f"{path}::test_quick"), Item(f"{safety}::test_s")]
         items = [*nightly, *always]
         left_out = choose(durations_of(folder, known, tenth=tenth), items)
         assert {*left_out, *items} == {*nightly, *always}

@@ -423,7 +423,7 @@ async def test_the_first_question_is_done_before_the_rest_are_asked(fails: bool)
     assert calls[2].result().text == "x"
 
 
-async def test_every_call_except_a_batch_is_billable(tmp_path: Path) -> None:
+async def test_every_call_is_billable(tmp_path: Path) -> None:
     entered: list[str] = []
 
     @asynccontextmanager
@@ -432,9 +432,5 @@ async def test_every_call_except_a_batch_is_billable(tmp_path: Path) -> None:
         yield
 
     meter = await Meter.open(DirStore(tmp_path), 9, billable=billable)
-    await MeteredModel(Scripted(), meter, batched=True).complete(
-        ModelRequest("", SAID, call="testing/0")
-    )
-    assert entered == []
     await MeteredModel(Scripted(), meter).complete(ModelRequest("", SAID, call="testing/0"))
     assert entered == ["call"]
