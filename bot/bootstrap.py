@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 from bot.commands.dispatch import VERBS, CommandDispatcher
-from bot.commands.report import write_summaries
 from bot.comments.replies import render_writes_spent
 from bot.data.request import MissedEvent
 from bot.data.run import Mode
@@ -75,7 +74,6 @@ class Bot:
             clean_up=self.runner.clean_up,
             make_room=self.make_room,
             announce=build_announcer(self.github, self.settings),
-            summarize=partial(write_summaries, self.github),
             archive=self.archive_runs if self.settings.archive else None,
             polls=self.polls,
         )

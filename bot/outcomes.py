@@ -121,10 +121,8 @@ class FoundPulls(NamedTuple):
         return [one for one in self.pulls if one.merged_at is not None]
 
 
-async def find_pulls(
-    repo: Repository, known: Collection[int], since: datetime, until: datetime | None = None
-) -> FoundPulls:
-    """Our pull requests from `since` on and before `until`; `known`: numbers in our records.
+async def find_pulls(repo: Repository, known: Collection[int], since: datetime) -> FoundPulls:
+    """Our pull requests from `since` on; `known`: numbers in our records.
 
     Raises:
         GitHubError: GitHub is unavailable or rejects a request.
@@ -132,12 +130,7 @@ async def find_pulls(
     every, more = await repo.pulls.list_since(since)
     if more:
         every += await _load_unlisted(repo, known, {one.number for one in every})
-    ours = [
-        one
-        for one in every
-        if _is_ours(one, repo.identity)
-        and (until is None or one.created_at is None or one.created_at < until)
-    ]
+    ours = [one for one in every if _is_ours(one, repo.identity)]
     merged = [one for one in ours if one.merged_at is not None]
     commits, too_many = await _load_commits(repo, merged)
     merges = await _find_merges(repo, commits)

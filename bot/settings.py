@@ -263,9 +263,6 @@ class ModelSettings(_Section):
     prm_model: str = ""
     """A process reward model that guides a `search`: `openai:NAME@http://host:port/v1` that answers
     + or - with `logprobs`, such as vLLM; any other model writes a score. Empty: not guided."""
-    embedding_model: str = ""
-    """An embedding model that helps shortlist files: `openai:NAME@http://host:port/v1`.
-    Empty: shared words alone decide."""
     model_api_key: SecretStr = Field(default=SecretStr(""))
     """API key for OpenAI-compatible servers that require one."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""))

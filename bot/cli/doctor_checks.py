@@ -258,7 +258,6 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
         checks["archive"] = check_archive
     optional: dict[str, tuple[str, Check]] = {
         "scout_model": ("scout", partial(doctor_services.check_chat, field="scout_model")),
-        "embedding_model": ("embedding model", doctor_services.check_embedder),
         "orm_model": ("reward model", partial(doctor_services.check_reward, field="orm_model")),
         "orm_reference": (
             "reference model", partial(doctor_services.check_reward, field="orm_reference"),

@@ -22,7 +22,6 @@ from bot.settings import Settings, SettingsError, variable_name
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import (
     ContextTooLong,
-    EmbeddingFailed,
     Message,
     ModelError,
     ModelOverloaded,
@@ -36,7 +35,6 @@ from pipeline.models.base import (
     with_words,
 )
 from pipeline.models.factory import (
-    build_embedder,
     build_likelihood,
     build_model,
     fetch_models,
@@ -291,17 +289,6 @@ async def _ask(spec: ModelSpec, settings: Settings, question: str) -> None:
         await client.aclose()
 
 
-async def check_embedder(settings: Settings) -> str:
-    spec = _parse(settings, "embedding_model", parse_spec)
-    async with _model_failures(spec, settings):
-        embedder = build_embedder(spec, api_key=settings.model_api_key.get_secret_value())
-        try:
-            await embedder.embed([QUESTION])
-        finally:
-            await embedder.aclose()
-    return str(spec)
-
-
 async def check_reward(settings: Settings, field: str) -> str:
     """Ask a reward model what a run asks: a verdict or, with a reference model, an answer's
     likelihood."""
@@ -347,7 +334,7 @@ async def _describe_window(spec: ModelSpec, settings: Settings) -> str:
 async def _model_failures(spec: ModelSpec, settings: Settings) -> AsyncGenerator[None]:
     try:
         yield
-    except (ModelError, EmbeddingFailed) as error:
+    except ModelError as error:
         name = "ANTHROPIC_API_KEY" if spec.provider == "anthropic" else "CAPUCHIN_MODEL_API_KEY"
         mend = f"Check that the service is running, its address, the model's name and {name}."
         mend = next((advice for kind, advice in _MENDS.items() if isinstance(error, kind)), mend)

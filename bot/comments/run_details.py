@@ -38,7 +38,7 @@ class ContextReport(Frozen):
     unknown: int
     invented: int
     meaning: str
-    """The part of an embedding model; empty if none was needed."""
+    """That the scout found no file relevant; else empty."""
     seconds: float
     dollars: float
     shown: tuple[ShownFile, ...]
@@ -97,7 +97,7 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
 
 
 def _sum_dollars(accounts: Sequence[Account]) -> float:
-    stages = ("embedding", "relevance", "ranking")
+    stages = ("relevance", "ranking")
     return sum(account.dollars for account in accounts if account.stage in stages)
 
 

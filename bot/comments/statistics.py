@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from statistics import fmean
 from typing import Final, NamedTuple
 
 from bot.comments.render import render
 from bot.data.run import RunStatus
-from pipeline.selection.scoring.confidence import (
-    MIN_OUTCOMES,
-    fit_recalibration,
-    recalibrate,
-)
 
 MIN_FOR_RATE: Final = 10
 
@@ -90,54 +83,4 @@ def render_stats(stats: Stats) -> str:
         held=[f"{number} held {which}" for which, number in held.items() if number],
         slices=[(name, number) for name, number in slices.items() if number > 0],
         limits=[sentence for sentence, holds in limits.items() if holds],
-    )
-
-
-def render_summary(stats: Stats, marker: str) -> str:
-    note = (
-        "<sub>I write this once a month because this repository's settings have "
-        "`monthly_summary: true`. Close this issue whenever you like.</sub>"
-    )
-    return f"{render_stats(stats)}\n\n{note}\n\n{marker}\n"
-
-
-@dataclass(frozen=True)
-class _Range:
-    """The edits with a stated probability of at least `low`, below the next range."""
-
-    low: float
-    edits: Sequence[tuple[float, float]]
-
-    @property
-    def count(self) -> int:
-        return len(self.edits)
-
-    @property
-    def stated(self) -> float:
-        return fmean(confidence for confidence, _ in self.edits)
-
-    @property
-    def right(self) -> float:
-        return fmean(right for _, right in self.edits)
-
-
-def render_curve(decided: Sequence[tuple[float, float]]) -> str:
-    """The bot's stated probabilities and how often it was right, as a table and a chart.
-
-    `decided` holds for each edit the stated probability and its correctness, from 0 to 1. Empty
-    with too few edits.
-    """
-    found = fit_recalibration(decided)
-    if found is None:
-        return ""
-    groups: dict[int, list[tuple[float, float]]] = {}
-    for edit in decided:  # with at least 30 edits, more than five ranges would hold too few
-        groups.setdefault(min(int(edit[0] * 5), 4), []).append(edit)
-    ranges = [_Range(number / 5, groups[number]) for number in sorted(groups)]
-    return render(
-        "curve",
-        outcomes=found.outcomes,
-        least=MIN_OUTCOMES,
-        half=recalibrate(0.5, found),
-        ranges=ranges,
     )

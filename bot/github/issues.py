@@ -108,25 +108,6 @@ class Issues:
 
         return await self._api.find_or_create(find, create)
 
-    async def open_once(self, title: str, body: str, marker: str, *, since: datetime) -> IssueFacts:
-        """Find our issue that contains `marker` and was changed since, or open it with `body`."""
-        assert marker in body
-
-        async def find() -> IssueFacts | None:
-            changed = since.strftime("%Y-%m-%dT%H:%M:%SZ")
-            listed = self._api.paginate("issues", limit=COMMENT_PAGES, state="all", since=changed)
-            async for item in listed:
-                found = IssueFacts.model_validate(item)
-                if self.is_own(found.author) and marker in (found.body or ""):
-                    return found
-            return None
-
-        async def create() -> IssueFacts:
-            made = await self._api.send("POST", "issues", json={"title": title, "body": body})
-            return IssueFacts.model_validate(made)
-
-        return await self._api.find_or_create(find, create)
-
     async def edit_comment(self, comment: int, body: str, *, minor: bool = False) -> bool:
         """Edit a comment; return False if it was deleted. A `minor` edit may be left out."""
         path, json = ("issues", "comments", comment), {"body": body}

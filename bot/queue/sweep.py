@@ -66,8 +66,6 @@ class IdleStops:
         await gather_bounded(MAX_CONCURRENT, (stop(run_id) for run_id in due))
 
 
-SUMMARY_SECONDS: Final = 6 * 3600.0
-
 Act = Callable[[], Awaitable[None]]
 FindMissedEvents = Callable[[Cursors], AsyncIterator[MissedEvent]]
 
@@ -85,8 +83,6 @@ class SweepActions(NamedTuple):
     make_room: Callable[[Collection[str]], Awaitable[Housekeeping]] | None = None
     """Deletes what this machine has used least, except for these `owner/name`."""
     announce: Announce | None = None
-    summarize: Callable[[Storage], Awaitable[None]] | None = None
-    """Writes the monthly summaries that are due."""
     archive: Callable[[Storage], Awaitable[None]] | None = None
     """Moves ended runs to the archive."""
     polls: bool = False
@@ -137,9 +133,6 @@ class Sweep:
             act = self._guard("look for missed webhooks", lambda: self.recover(find_missed))
             # Workers that look often do not wait for those that look seldom.
             loops.append(self._take_turns(f"missed-webhooks:{missed:g}", missed, act))
-        if summarize := actions.summarize:
-            act = self._guard("write monthly summaries", lambda: summarize(storage))
-            loops.append(self._take_turns("summaries", SUMMARY_SECONDS, act, look_seconds=missed))
         if archive := actions.archive:
             act = self._guard("archive ended runs", lambda: archive(storage))
             loops.append(self._take_turns("archive", timings.archive_seconds, act))
@@ -148,16 +141,14 @@ class Sweep:
             loops.append(self._outage.repeat(missed, act))
         return loops
 
-    def _take_turns(
-        self, name: str, seconds: float, act: Act, *, look_seconds: float = 0
-    ) -> Coroutine[Any, Any, None]:
+    def _take_turns(self, name: str, seconds: float, act: Act) -> Coroutine[Any, Any, None]:
         """Let one worker in `seconds` act."""
 
         async def act_in_turn() -> None:
             if await self._storage.turns.take(name, seconds):
                 await act()
 
-        return self._outage.repeat(look_seconds or seconds / 2, act_in_turn)
+        return self._outage.repeat(seconds / 2, act_in_turn)
 
     def _guard(self, what: str, act: Act) -> Act:
         """`act`, whose failure is logged and costs this turn, never the worker."""

@@ -20,8 +20,6 @@ from bot.settings import (
     find_unknown_variables,
     variable_name,
 )
-from bot.storage.workers import InFlightWork
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
 from pipeline.data.options import Options
 from pipeline.localisation.process_reward import (
@@ -34,7 +32,6 @@ from pipeline.localisation.process_reward import (
 from pipeline.models.base import Likelihood, Model, ModelMisconfigured, Reward, cache_lifetime
 from pipeline.models.factory import (
     ModelOptions,
-    build_embedder,
     build_likelihood,
     build_model,
     fetch_window,
@@ -60,7 +57,6 @@ from pipeline.models.wrappers import (
     ThrottledModel,
 )
 from pipeline.selection.ties import ImplicitReward, UnusableReward, VerdictReward
-from pipeline.store import Store
 from pipeline.workflows.outcome import Models
 from sandbox.frozen import replace
 
@@ -149,10 +145,7 @@ class ModelContext:
     """What the models of one run need to know about it."""
 
     meter: Meter
-    in_flight: InFlightWork
     options: Options
-    store: Store
-    """Keeps the batches that were sent."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +251,6 @@ class ModelFactory:
                 solvers={name: builder.build_solver([spec]) for name, spec in more.items()},
                 counter=await builder.open_counter(specs[0]),
                 scout_counter=await builder.open_counter(scout) if scout else ESTIMATOR,
-                embedding_ranker=build_ranker(builder.stack, settings, context.meter),
                 orm=builder.build_outcome_reward(),
                 prm=builder.build_process_reward(),
             )
@@ -409,25 +401,3 @@ def _parse(text: str) -> ModelSpec:
         return parse_spec(text)
     except ValueError as error:
         raise ModelMisconfigured(str(error)) from None
-
-
-def build_ranker(
-    stack: AsyncExitStack, settings: ModelSettings, meter: Meter | None = None
-) -> EmbeddingRanker | None:
-    """The embedding model of the settings, closed with `stack`; None when none is set.
-
-    Raises:
-        ModelMisconfigured: the setting names no embedding model.
-    """
-    if not settings.embedding_model:
-        return None
-    try:
-        embedder = build_embedder(
-            parse_spec(settings.embedding_model),
-            api_key=settings.model_api_key.get_secret_value(),
-            meter=meter,
-        )
-    except ValueError as error:
-        raise ModelMisconfigured(f"CAPUCHIN_EMBEDDING_MODEL: {error}") from None
-    stack.push_async_callback(embedder.aclose)
-    return EmbeddingRanker(embedder)

@@ -234,7 +234,7 @@ class PipelineRunner:
         meter = await Meter.open(
             store, job.options.dollars, job.shared_budget, in_flight.billable, on_progress
         )
-        context = ModelContext(meter, in_flight, job.options, store)
+        context = ModelContext(meter, job.options)
         async with (
             open_models(context) as models,
             self.open_environment(job, store, on_progress, model=models.solver) as environment,

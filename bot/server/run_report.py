@@ -34,15 +34,7 @@ MOST_SAID: Final = 3_000
 
 _CALLS: Final[Mapping[Stage, tuple[str, ...]]] = {
     "environment": ("environment",),
-    "context": (
-        "pictures",
-        "embedding",
-        "relevance",
-        "ranking",
-        "understanding",
-        "localisation",
-        "prm",
-    ),
+    "context": ("pictures", "relevance", "ranking", "understanding", "localisation", "prm"),
     "edits": ("approaches", "testing", "editing", "exploring"),
     "choice": ("selecting", "choosing", "orm"),
     "reproduction": ("reproduction",),

@@ -86,16 +86,13 @@ def history_entry(run: Run) -> bytes:
 
 
 class History(RedisRecords):
-    async def load(
-        self, repo: RepoRef, since: datetime, until: datetime | None = None
-    ) -> RunHistory:
-        """The runs that ended from `since` on and before `until`. Raises redis-py's errors.
+    async def load(self, repo: RepoRef, since: datetime) -> RunHistory:
+        """The runs that ended from `since` on. Raises redis-py's errors.
 
         A line that cannot be read is left out; the first of them is logged.
         """
         key = self._keys.of_repository("history", repo)
-        last = "+inf" if until is None else f"({until.timestamp()}"
-        asked = await self._redis.zrangebyscore(key, int(since.timestamp()), last)
+        asked = await self._redis.zrangebyscore(key, int(since.timestamp()), "+inf")
         lines = cast("list[bytes]", asked)
         first = await self._redis.zrange(key, 0, 0, withscores=True)
         oldest = cast("list[tuple[bytes, float]]", first)

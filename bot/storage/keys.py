@@ -50,8 +50,6 @@
 | `writes:{installation}:minute` | what it has created in this minute | 1 minute |
 | `writes:{installation}:blocked` | until when GitHub limits it | as long as it does |
 | `cursor:{repo}` | since when its issues were looked at, and an ETag | 30 days |
-| `turn:summaries` | the turn of one worker to write monthly summaries | the interval |
-| `summary:{repo}:{YYYY-MM}` | its summary is written, or not wanted | 60 days, or 1 |
 | `turn:permissions:{installation}` | what it has accepted was looked at | 1 minute |
 | `turn:missed-webhooks` | the turn of one worker to look for missed webhooks | the interval |
 | `last-refusal:{repo}:{login}` | the request of a person that was last refused | 1 day |
@@ -74,7 +72,6 @@ DAY: Final = 86_400
 DELIVERY_SECONDS: Final = 3 * DAY  # GitHub offers redelivery of a webhook for three days
 BUDGET_SECONDS: Final = 3 * DAY
 RECORD_SECONDS: Final = 30 * DAY
-SUMMARY_SECONDS: Final = 60 * DAY  # longer than the month in which it is written
 CHECKPOINT_SECONDS: Final = 7 * DAY  # paid for once; longer than any outage that a run outlives
 
 IssuePart = Literal["", "latest-run", "latest-join", "runs", "stop-time", "label-events"]
@@ -142,9 +139,6 @@ class Keys:
 
     def quota(self, counted_by: str, day: str) -> str:
         return f"{self.prefix}quota:{counted_by.lower()}:{day}"
-
-    def summary(self, repo: RepoRef, month: str) -> str:
-        return f"{self.prefix}summary:{repo.id}:{month}"
 
     def last_refusal(self, repo: RepoRef, login: Login) -> str:
         return f"{self.prefix}last-refusal:{repo.id}:{login.lower()}"

@@ -16,7 +16,7 @@ from bot.data.github_facts import Cursor
 from bot.data.progress import Progress
 from bot.data.run import Lane, RepoRef, RunId, now
 from bot.storage.client import UNREACHABLE, RedisRecords, plain_client, read_or_skip
-from bot.storage.keys import DAY, RECORD_SECONDS, SUMMARY_SECONDS
+from bot.storage.keys import DAY, RECORD_SECONDS
 from pipeline.store import encode_record
 from sandbox.frozen import Frozen
 
@@ -207,15 +207,6 @@ class Turns(RedisRecords):
     async def take(self, name: str, seconds: float) -> bool:
         """True for one caller in `seconds`."""
         return await self._take(self._keys.turn(name), seconds)
-
-    async def is_summary_due(self, repo: RepoRef, month: str) -> bool:
-        """Whether nobody has lately looked into the summary of `month` (`YYYY-MM`)."""
-        return not await self._redis.exists(self._keys.summary(repo, month))
-
-    async def mark_summary(self, repo: RepoRef, month: str, *, written: bool) -> None:
-        """Remember that the summary is written, or for a day that none is wanted."""
-        seconds = SUMMARY_SECONDS if written else DAY
-        await self._redis.set(self._keys.summary(repo, month), "1", ex=seconds)
 
     async def mark_served(self, owner: str) -> None:
         key, at = self._keys.owners_served, now().timestamp()

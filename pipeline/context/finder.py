@@ -13,7 +13,6 @@ from pipeline.concurrency import gather_all
 from pipeline.context.files.sources import Sources
 from pipeline.context.packing import FileBudget, fit_file, pack
 from pipeline.context.ranking import RankingMachine, RankingState, merge
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.retrieval.mentions import find_named_files
 from pipeline.context.retrieval.retrieve import (
     MOST_RANKED,
@@ -71,10 +70,9 @@ class ContextFinder:
         on_progress: OnScanProgress | None = None,
         counter: TokenCounter = ESTIMATOR,
         scout_counter: TokenCounter = ESTIMATOR,
-        embedding_ranker: EmbeddingRanker | None = None,
     ) -> None:
         self._solver = solver
-        self._search = Search(scout, store, options, on_progress, scout_counter, embedding_ranker)
+        self._search = Search(scout, store, options, on_progress, scout_counter)
         self._store = store
         self._options = options
         self._counter = counter
@@ -92,9 +90,7 @@ class ContextFinder:
         if saved:
             return saved
         began = time.monotonic()
-        read = await build_reading_list(
-            codebase, issue, self._options, self._search.embedding_ranker
-        )
+        read = await build_reading_list(codebase, issue, self._options)
         found = await self._search.find(read, issue)
         if not found.verdicts:
             return None

@@ -57,7 +57,7 @@ class Findings(Frozen):
     invented: int = 0
     """Paths in the solver's orders that were in no list, and were dropped."""
     meaning: str = ""
-    """How an embedding model took part, in a sentence; empty if none was needed."""
+    """That the scout found no file relevant, in a sentence; else empty."""
     shown: tuple[ShownFile, ...] = ()
 
     @property

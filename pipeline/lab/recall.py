@@ -18,7 +18,6 @@ from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import Hunk, parse_diff
 from pipeline.context.files.sources import find_sources
 from pipeline.context.outline import Outline, outline_of
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.retrieval.prefilter import prefilter
 from pipeline.context.scan import scan
 from pipeline.data.code_places import Context, Located
@@ -37,8 +36,6 @@ BUDGETS: Final = (4_000, 8_000, 16_000, 32_000, 60_000, 128_000)
 """Context budgets in tokens."""
 PREFILTERED_FILES: Final = 100
 """How many files the prefilter leaves to the scout when both work together."""
-WITH_EMBEDDINGS: Final = "words and meaning"
-"""The name of the prefilter with an embedding model."""
 
 
 class MethodRecall(Frozen):
@@ -91,7 +88,6 @@ async def measure_case(
     trees: Path,
     scout: Model | None,
     store: Store,
-    ranker: EmbeddingRanker | None = None,
 ) -> RecallCase:
     """Rank the files of one instance by each method. `store` keeps the scout's verdicts.
 
@@ -110,14 +106,6 @@ async def measure_case(
     order = [hit.path for hit in hits.kept]
     orders: dict[str, list[str]] = {"words": order}
     read = {"words": 0}
-    if ranker is not None:
-        joined = await prefilter(
-            sources, issue, len(sources.files), fill_up=True, embedding_ranker=ranker
-        )
-        if not joined.embedding_used:
-            raise CannotMeasure(joined.meaning)
-        order = [hit.path for hit in joined.kept]
-        orders[WITH_EMBEDDINGS], read[WITH_EMBEDDINGS] = order, 0
     seconds = 0.0
     if scout is not None:
         began = time.monotonic()
@@ -199,9 +187,8 @@ def render_markdown(found: Recall) -> str:
             "# Recall of context\n",
             f"{pluralize(found.instances, 'instance')}: per cent for which all edited files fit "
             "into the given number of tokens. Files are taken whole, in the order of the "
-            "prefilter: by the words they share with the issue, and by meaning if an embedding "
-            f"model is set; with `both`, the scout reads only the first {PREFILTERED_FILES}. The "
-            "solver does not rank.\n",
+            "prefilter: by the words they share with the issue; with `both`, the scout reads only "
+            f"the first {PREFILTERED_FILES}. The solver does not rank.\n",
             *table(
                 (
                     "way", *(f"{budget:,}" for budget in BUDGETS),

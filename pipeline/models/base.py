@@ -1,11 +1,10 @@
-"""The one question we ask of any model; embeddings and probabilities."""
+"""The one question we ask of any model; probabilities."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -131,6 +130,7 @@ class Price(Frozen):
     """For what the cache keeps as long as the profile says."""
     cache_write_hour: float = 0
     """For what the cache keeps for an hour; used only to derive `cache_write`."""
+
     def of(self, usage: Usage) -> float:
         """US dollars for `usage`."""
         return (
@@ -209,38 +209,6 @@ class ModelWrapper(Model):
     @property
     def profile(self) -> ModelProfile:
         return self.model.profile
-
-
-Vector: TypeAlias = "array[float]"
-"""An array of type `f`, of any length."""
-
-
-class EmbeddingFailed(Exception):
-    """The model returned no usable vectors; `str(error)` is a clause that says why.
-
-    It names no address, because pull requests show it.
-    """
-
-
-class Embedder(Protocol):
-    @property
-    def name(self) -> str:
-        """Identifies the model, including its address: vectors are cached under this name."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """Its name alone, for people."""
-        ...
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, all of one length. Only the beginning of a too long text counts.
-
-        Raises:
-            EmbeddingFailed: the server is unreachable or its reply is unusable.
-            BudgetSpent: see `Meter.check`.
-        """
-        ...
 
 
 class ScoreUnavailable(ModelError):

@@ -17,10 +17,9 @@ from pipeline.models.spec import ModelSpec, PriceTable, destinations, look_up
 from sandbox.frozen import Frozen, replace
 
 if TYPE_CHECKING:
-    from pipeline.models.metering import Meter
     from pipeline.models.providers.anthropic import AnthropicModel
     from pipeline.models.providers.openai_chat import OpenAIChatModel
-    from pipeline.models.providers.openai_scores import OpenAIEmbedder, OpenAILikelihood
+    from pipeline.models.providers.openai_scores import OpenAILikelihood
 
 
 _SECONDS = 5.0
@@ -152,21 +151,6 @@ def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
     from pipeline.models.providers.openai_scores import OpenAILikelihood
 
     return OpenAILikelihood(profile_of(spec), api_key=api_key or NO_KEY, base_url=spec.base_url)
-
-
-def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None) -> OpenAIEmbedder:
-    """Build an `Embedder` that is paid from `meter`; close it with `aclose()`.
-
-    Raises:
-        ValueError: no server of this kind has embedding models.
-        ModelMisconfigured: the key cannot be one.
-    """
-    if spec.base_url is None or spec.provider != "openai":
-        raise ValueError(f"{spec} has no embeddings: write openai:NAME@http://host:port/v1.")
-    from pipeline.models.providers.openai_scores import OpenAIEmbedder
-
-    profile = profile_of(spec)
-    return OpenAIEmbedder(profile, base_url=spec.base_url, api_key=api_key or NO_KEY, meter=meter)
 
 
 def profile_of(

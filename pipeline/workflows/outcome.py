@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.context.finder import CONTEXT_KEY, ContextFinder
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.scan import OnScanProgress
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.data.code_places import Context, SearchRecord
@@ -36,7 +35,6 @@ class Models:
     scout_counter: TokenCounter = ESTIMATOR
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers of a mixture, by the names that its generators give them."""
-    embedding_ranker: EmbeddingRanker | None = None
     """Helps to order the files by similarity to the issue; None: words alone decide."""
 
 
@@ -73,7 +71,6 @@ def context_finder(
         on_progress=on_progress,
         counter=models.counter,
         scout_counter=models.scout_counter,
-        embedding_ranker=models.embedding_ranker,
     )
 
 

@@ -15,7 +15,6 @@ from bot.cli import main
 from bot.cli.doctor_services import CheckFailed, check_process_reward, check_reward
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.data.code_places import Located, SuspectFile
 from pipeline.data.options import Options
 from pipeline.lab.learning.interpreter import TrainedKind, score_rows
@@ -68,7 +67,7 @@ async def test_served_rewards_are_those_of_the_trainer(
         await check_doctor(settings, f"{url}/v1")
         store = DirStore(tmp_path / "store")
         meter = await Meter.open(store, 10)
-        context = ModelContext(meter, InFlightWork(), Options(), store)
+        context = ModelContext(meter, Options())
         async with ModelFactory(settings).open(context) as models:
             ours = [await ask_rewards(models, rows, row) for row in rows.outcome]
             chances = [await ask_chance(models, rows, row) for row in rows.process]

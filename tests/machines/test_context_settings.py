@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from bot.repo_config.model import RepoConfig, parse_config
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options
@@ -19,7 +18,6 @@ from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
 from tests.support.fakes import ScriptedModel
-from tests.support.recorded_embeddings import served
 from tests.support.tokenizer import CountingServer
 
 
@@ -36,7 +34,6 @@ async def run(
     config: str = "",
     *,
     scout: bool = True,
-    meaning: EmbeddingRanker | None = None,
     scout_counter: TokenCounter = ESTIMATOR,
     **fields: Any,
 ) -> Selection | NoFix:
@@ -47,7 +44,6 @@ async def run(
             solver=model,
             scout=model if scout else None,
             scout_counter=scout_counter,
-            embedding_ranker=meaning,
         ),
         shop.workspace(options_of(config, fields), store),
     )
@@ -92,25 +88,17 @@ async def test_the_prefilter_bounds_what_the_scout_reads(shop: Shop) -> None:
     assert every.scanned == 4
 
 
-async def test_the_embedding_model_and_the_scouts_counter_reach_the_run(
-    shop: Shop, tmp_path: Path
-) -> None:
+async def test_the_scouts_counter_reaches_the_run(shop: Shop, tmp_path: Path) -> None:
     text = "def total_of(prices):\n    return prices\n\n\n" * 11_500
     large = await open_shop(tmp_path, {**FILES, "shop/long.py": text})
     large.sandbox.results = shop.sandbox.results
     counting = CountingServer()
     async with (
-        served() as (meaning, _),
         counting.serve() as url,
         open_counter(parse_spec(f"openai:m@{url}"), "") as counter,
     ):
-        result = await run(
-            large, meaning=meaning, scout_counter=counter, prefilter="always", prefilter_keep=9
-        )
+        result = await run(large, scout_counter=counter, prefilter="always", prefilter_keep=9)
     assert isinstance(result, Selection), result
-    found = result.evidence.context.findings
-    assert found
-    assert "mini" in found.meaning
     assert text in counting.asked
 
 

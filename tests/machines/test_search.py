@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.data.code_places import SearchRecord
 from pipeline.data.options import Options
 from pipeline.data.types import Selection
@@ -108,7 +107,7 @@ async def search(
             }
         )
         meter = await Meter.open(store, 10)
-        context = ModelContext(meter, InFlightWork(), chosen, store)
+        context = ModelContext(meter, chosen)
         async with ModelFactory(settings, waits=()).open(context) as models:
             work = Solver(models, shop.workspace(chosen, store))
             result = await work.solve(ISSUE)

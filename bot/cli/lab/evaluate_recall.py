@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bot.cli.lab.evaluate_grade import check_trees, write_output
-from bot.runner.models import build_ranker
 from bot.settings import Settings
 from pipeline.data.types import Usage
 from pipeline.lab.dataset import BadData, LocatedInstance, read_rows
@@ -23,7 +22,7 @@ from pipeline.lab.recall import (
     render_markdown,
     render_svg,
 )
-from pipeline.models.base import Model, ModelMisconfigured
+from pipeline.models.base import Model
 from pipeline.models.factory import build_model
 from pipeline.models.metering import Ledger, Meter
 from pipeline.models.spec import parse_spec
@@ -52,15 +51,11 @@ async def measure_recall(
         folder = stack.enter_context(scratch_folder("recall"))
         meter = Meter(DirStore(folder), math.inf, Ledger())
         scout = _build_scout(settings, stack, meter)
-        try:
-            ranker = build_ranker(stack, settings)
-        except ModelMisconfigured as error:
-            raise BadData(str(error)) from None
         store = (out / "verdicts") if out else folder
         for number, row in enumerate(rows, 1):
             sys.stderr.write(f"{number} of {len(rows)}: {row.instance_id}\n")
             try:
-                cases.append(await measure_case(row, trees, scout, DirStore(store), ranker))
+                cases.append(await measure_case(row, trees, scout, DirStore(store)))
             except OtherFormat as error:
                 raise BadData(f"{store}: {error}") from None
             except CannotMeasure as why:

@@ -1,1 +1,1 @@
-"""Finds files by words and by embeddings, without a model. Start at `retrieve.py`."""
+"""Finds files by words, without a model. Start at `retrieve.py`."""

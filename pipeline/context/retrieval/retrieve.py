@@ -9,7 +9,6 @@ from typing import Literal
 
 from pipeline.codebase.commit import Codebase
 from pipeline.context.files.sources import Rules, Source, Sources, find_sources
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.retrieval.mentions import find_named_files
 from pipeline.context.retrieval.prefilter import prefilter, should_prefilter
 from pipeline.context.scan import OnScanProgress, scan
@@ -29,8 +28,6 @@ class ReadingList:
     unread: tuple[str, ...]
     missed: tuple[str, ...] = ()
     """Sentences on files that the issue names but that are left out. Untrusted."""
-    meaning: str = ""
-    """See `PrefilterResult.meaning`."""
 
     def explain_unread(self) -> tuple[str, ...]:
         """Sentences that say how many files were not read and why, the most frequent first."""
@@ -42,27 +39,19 @@ class ReadingList:
         return (*self.missed, *sentences)
 
 
-async def build_reading_list(
-    codebase: Codebase,
-    issue: Issue,
-    options: Options,
-    embedding_ranker: EmbeddingRanker | None = None,
-) -> ReadingList:
+async def build_reading_list(codebase: Codebase, issue: Issue, options: Options) -> ReadingList:
     """What to read of `codebase` for `issue`, under the repository's options.
 
     Raises:
         GitFailed: the repository is damaged.
-        BudgetSpent: the embedding calls reach the ceiling.
     """
     sources = await find_sources(codebase, Rules(options.include, options.exclude))
     missed = _explain_missed(sources, issue)
     if not should_prefilter(options, len(sources.files)):
         return ReadingList(sources, sources.files, (), missed)
-    found = await prefilter(
-        sources, issue, options.prefilter_keep, fill_up=True, embedding_ranker=embedding_ranker
-    )
+    found = await prefilter(sources, issue, options.prefilter_keep, fill_up=True)
     files = tuple(sources.by_path[hit.path] for hit in found.kept)
-    return ReadingList(sources, files, found.unread, missed, found.meaning)
+    return ReadingList(sources, files, found.unread, missed)
 
 
 def _explain_missed(sources: Sources, issue: Issue) -> tuple[str, ...]:
@@ -91,7 +80,7 @@ class SearchResult:
     read: tuple[Source, ...]
     """The files that the scout was asked about."""
     meaning: str = ""
-    """See `PrefilterResult.meaning`; before it, that no file was relevant to the scout."""
+    """That no file was relevant to the scout; else empty."""
 
     @cached_property
     def by_path(self) -> dict[str, RelevanceVerdict]:
@@ -111,7 +100,6 @@ class Search:
     options: Options
     on_progress: OnScanProgress | None = None
     scout_counter: TokenCounter = ESTIMATOR
-    embedding_ranker: EmbeddingRanker | None = None
 
     async def find(self, reading_list: ReadingList, issue: Issue) -> SearchResult:
         """Find the files worth ranking.
@@ -120,8 +108,7 @@ class Search:
             ModelError: the scout failed. BudgetSpent: the ceiling is reached."""
         sources = reading_list.sources
         if self.scout is None:
-            found, note = await self._search_by_words(sources, issue)
-            return SearchResult(found, "words", (), note)
+            return SearchResult(await self._search_by_words(sources, issue), "words", ())
         verdicts = await scan(
             sources,
             reading_list.files,
@@ -133,37 +120,32 @@ class Search:
         )
         named = set(find_named_files(issue, (file.path for file in sources.files)))
         worth = [v for v in verdicts if v.answer == "relevant" or v.path in named]
-        note = reading_list.meaning
+        note = ""
         if not worth:
             # A scout that finds nothing at all is probably wrong.
-            by_words, more = await self._search_by_words(sources, issue)
-            worth, note = list(by_words), f"{NONE_RELEVANT} {more}".rstrip()
+            worth, note = list(await self._search_by_words(sources, issue)), NONE_RELEVANT
         listed = {verdict.path for verdict in worth}
         worth += [v for v in verdicts if v.answer == "unknown" and v.path not in listed]
         if len(worth) > MOST_RANKED and not reading_list.unread:
-            note = await self._sort(worth, sources, issue)
+            await self._sort(worth, sources, issue)
         worth.sort(key=lambda v: (v.path not in named, v.answer == "unknown", _is_test(sources, v)))
         way = "words, then scout" if reading_list.unread else "scout"
         return SearchResult(tuple(worth), way, reading_list.files, note)
 
     async def _search_by_words(
         self, sources: Sources, issue: Issue
-    ) -> tuple[tuple[RelevanceVerdict, ...], str]:
-        found = await prefilter(sources, issue, MOST_RANKED, embedding_ranker=self.embedding_ranker)
+    ) -> tuple[RelevanceVerdict, ...]:
+        found = await prefilter(sources, issue, MOST_RANKED)
         worth = [
             RelevanceVerdict(path=h.path, answer="relevant", summary=h.summary) for h in found.kept
         ]
-        return tuple(sorted(worth, key=lambda verdict: _is_test(sources, verdict))), found.meaning
+        return tuple(sorted(worth, key=lambda verdict: _is_test(sources, verdict)))
 
-    async def _sort(self, worth: list[RelevanceVerdict], sources: Sources, issue: Issue) -> str:
+    async def _sort(self, worth: list[RelevanceVerdict], sources: Sources, issue: Issue) -> None:
         """Sort by what they share with the issue, since not all of them can be ranked."""
-        every = len(sources.files)
-        found = await prefilter(
-            sources, issue, every, fill_up=True, embedding_ranker=self.embedding_ranker
-        )
+        found = await prefilter(sources, issue, len(sources.files), fill_up=True)
         place = {hit.path: at for at, hit in enumerate(found.kept)}
         worth.sort(key=lambda verdict: place[verdict.path])
-        return found.meaning
 
 
 def _is_test(sources: Sources, verdict: RelevanceVerdict) -> bool:

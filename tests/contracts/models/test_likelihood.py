@@ -13,7 +13,6 @@ import pytest
 
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.data.options import Options
 from pipeline.data.types import Candidate, Issue, Patch, VoteTable
 from pipeline.models.base import (
@@ -55,7 +54,7 @@ async def reward_of(
     )
     store = DirStore(folder / "meter")
     meter = await Meter.open(store, ceiling)
-    purpose = ModelContext(meter, InFlightWork(), Options(), store)
+    purpose = ModelContext(meter, Options())
     async with ModelFactory(settings).open(purpose) as models:
         assert models.orm is not None
         yield models.orm, meter

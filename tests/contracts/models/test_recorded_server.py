@@ -26,7 +26,6 @@ PATHS = (
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/chat/completions",
-    "/v1/embeddings",
 )
 
 
@@ -52,27 +51,6 @@ async def test_anthropics_sdk_lists_models_and_counts_tokens() -> None:
     assert counted.input_tokens == 3
     assert models == ["recorded-claude-sonnet-4-6"]
     assert server.requests == []
-
-
-async def test_openais_sdk_reads_vectors_and_like_texts_are_near() -> None:
-    server = RecordedServer(recording({"reply": "Hi."}))
-    async with (
-        server.serve() as url,
-        openai.AsyncOpenAI(api_key="EMPTY", base_url=f"{url}/v1") as sdk,
-    ):
-        texts = ["the paginator", "paginate it", "sockets", "the paginator"]
-        told = await sdk.embeddings.create(model="mini", input=texts, encoding_format="float")
-        with pytest.raises(openai.BadRequestError, match="input"):
-            await sdk.embeddings.create(model="mini", input=[], encoding_format="float")
-    one, like, other, same = (row.embedding for row in told.data)
-    assert one == same
-
-    def near(vector: list[float]) -> float:
-        return sum(a * b for a, b in zip(one, vector, strict=True))
-
-    assert near(one) == pytest.approx(1)
-    assert near(like) > near(other)
-    assert (told.model, told.usage.prompt_tokens) == ("recorded-mini", 13)
 
 
 async def test_openais_sdk_reads_an_answer_that_is_not_streamed() -> None:

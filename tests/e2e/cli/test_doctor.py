@@ -74,13 +74,11 @@ async def test_each_model_that_is_set_is_asked(recorded_bot: BotHarness) -> None
     settings = replace(
         recorded_bot.settings,
         scout_model=f"openai:scout@{url}/v1",
-        embedding_model="openai:vectors@http://127.0.0.1:9/v1",
         orm_model=f"openai:reward@{url}/v1",
         prm_model=f"openai:process@{url}/v1",
     )
     checks = {check.name: check for check in await run_checks(settings)}
     assert checks["scout"].works
-    assert not checks["embedding model"].works
     assert "log-probabilities" in checks["reward model"].mend
     assert checks["process reward model"].works
     assert checks["process reward model"].found

@@ -21,8 +21,6 @@ from sandbox.frozen import replace
 from tests.support.recorded.anthropic_api import AnthropicEncoder
 from tests.support.recorded.openai_api import (
     OpenAIEncoder,
-    embeddings_response,
-    parse_embeddings_request,
 )
 from tests.support.recorded.recording import (
     InvalidModelRequest,
@@ -173,7 +171,6 @@ class RecordedServer:
         app.post("/v1/messages")(self._handle_messages)
         app.post("/v1/messages/count_tokens")(self._count_tokens)
         app.post("/v1/chat/completions")(self._handle_chat)
-        app.post("/v1/embeddings")(self._handle_embeddings)
         app.get("/v1/models")(self._list_models)
         app.get("/metrics")(self._show_metrics)
         return app
@@ -198,21 +195,6 @@ class RecordedServer:
 
     async def _handle_chat(self, request: Request) -> Response:
         return await self._handle(OpenAIEncoder(), request, parse_chat_request)
-
-    async def _handle_embeddings(self, request: Request) -> Response:
-        """Respond with the answer for the call `embedding` if there is one, else with vectors."""
-        encoder = OpenAIEncoder()
-        received = await self._read(encoder, request, parse_embeddings_request)
-        self.requests.append(received)
-        chosen = self.recording.choose(received)
-        # `*` matches chats only.
-        if chosen is not None and self.recording.answers[chosen].call != "*":
-            answer = self._apply_fault(chosen)
-            if answer.status is not None:
-                raise ServiceError(encoder, answer.status, answer.error)
-            if answer.reply:
-                return Response(answer.reply, media_type="application/json")
-        return JSONResponse(embeddings_response(received))
 
     async def _count_tokens(self, request: Request) -> Response:
         received = await self._read(

@@ -13,7 +13,6 @@ from bot.cli import main
 from bot.cli.lab.evaluate_recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
-from pipeline.lab.dataset import BadData
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import make_repository
 from tests.support.recorded_scout import NO, YES, scouted
@@ -97,21 +96,3 @@ def test_with_a_scout_all_three_ways_are_compared_and_its_speed_is_measured(
     instances = rows(tmp_path)
     asyncio.run(both())
     assert re.search(r"processed [1-9][\d,]* tokens per second", capsys.readouterr().err)
-
-
-def test_the_prefilter_is_measured_with_and_without_an_embedding_model(tmp_path: Path) -> None:
-    async def both() -> None:
-        async with scouted({"reply": NO}) as (_, server), server.serve() as url:
-            settings = Settings(embedding_model=f"openai:mini@{url}/v1")
-            found = await measure_recall(instances, tmp_path / "trees", None, settings)
-            assert list(found.ways) == ["words", "words and meaning"]
-            assert found.ways["words and meaning"].recall[128_000] == 100
-            gone = Settings(embedding_model="openai:mini@http://127.0.0.1:9/v1")
-            with pytest.raises(BadData, match="None of the 4"):
-                await measure_recall(instances, tmp_path / "trees", None, gone)
-            wrong = Settings(embedding_model="anthropic:mini")
-            with pytest.raises(BadData, match="CAPUCHIN_EMBEDDING_MODEL"):
-                await measure_recall(instances, tmp_path / "trees", None, wrong)
-
-    instances = rows(tmp_path)
-    asyncio.run(both())

@@ -33,7 +33,6 @@ from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
-from tests.support.recorded_embeddings import served
 from tests.support.recorded_scout import NO, YES
 
 FILES = {
@@ -131,37 +130,6 @@ async def test_a_run_that_explored_is_not_said_to_have_been_shown_every_chosen_f
     assert "The model was shown" not in said
     assert "A sample that explores" in said
     assert "shown to the model" in render_context(context, ())
-
-
-async def test_the_report_says_whether_an_embedding_model_had_a_say(tmp_path: Path) -> None:
-    codebase = await make_codebase(tmp_path / "r.git", FILES)
-    spent = [Account(stage="embedding", model="m", calls=1, usage=Usage(), dollars=0.5)]
-    said: list[str] = []
-    for scout in (False, True):
-        for status in (None, 500):
-            answers = ({"call": "embedding", "status": status, "reply": "x"},) if status else ()
-            async with served(*answers) as (meaning, _):
-                model = ScriptedModel(
-                    {"relevance": [YES], **{f"ranking/{n}": [RANKING] for n in range(3)}}
-                )
-                finder = ContextFinder(
-                    solver=model,
-                    scout=model if scout else None,
-                    store=DirStore(tmp_path / f"store-{scout}-{status}"),
-                    options=Options(prefilter="always", prefilter_keep=2),
-                    embedding_ranker=meaning,
-                )
-                context = await finder.find(codebase, ISSUE)
-            assert context is not None
-            report = build_context_report(context, spent, 1)
-            assert report is not None
-            assert report.dollars == 0.5
-            said.append(report.meaning)
-            assert report.meaning in render_context(context, spent).replace("\\", "")
-    for used, failed in (said[:2], said[2:]):
-        assert "mini" in used
-        assert "2 files" in used
-        assert "HTTP 500" in failed
 
 
 async def test_a_summary_cannot_break_the_table(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from bot.comments.pull_request import price_notes, render_cost
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.data.code_places import Located
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
@@ -52,7 +51,7 @@ async def made(
         )
         store = DirStore(root)
         meter = await Meter.open(store, 10)
-        purpose = ModelContext(meter, InFlightWork(), options, store)
+        purpose = ModelContext(meter, options)
         yield await stack.enter_async_context(ModelFactory(settings).open(purpose)), meter
 
 
@@ -66,20 +65,6 @@ async def test_a_list_of_solvers_is_asked_in_order_and_the_accounts_name_who_ans
         assert models.solver.profile.window == 32_768, "what is planned fits each of them"
     assert reply.model == "recorded-qwen"
     assert [account.model for account in meter.accounts()] == ["recorded-qwen"]
-
-
-@pytest.mark.parametrize("batch", [True, False])
-async def test_batches_are_used_where_the_maintainer_accepts_the_delay(
-    tmp_path: Path, batch: bool
-) -> None:
-    server = service(reply="yes")
-    text = f"anthropic:{NAME}@{{0}}"
-    async with made(tmp_path, text, [server], batch=batch) as (models, meter):
-        assert models.solver.profile.cache_seconds == (3600 if batch else 300)
-        await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
-    assert [asked.stream for asked in server.requests] == [not batch]
-    (account,) = meter.accounts()
-    assert account.model.endswith("(batch)") is batch
 
 
 async def test_only_the_solver_is_asked_to_think(tmp_path: Path) -> None:
@@ -137,7 +122,7 @@ async def test_settings_without_a_model_are_the_operators_fault(
 ) -> None:
     settings = Settings(anthropic_api_key=SecretStr("k"), **given)
     store = DirStore(tmp_path)
-    purpose = ModelContext(await Meter.open(store, 1), InFlightWork(), Options(), store)
+    purpose = ModelContext(await Meter.open(store, 1), Options())
     with pytest.raises(ModelMisconfigured, match=sentence):
         async with ModelFactory(settings).open(purpose):
             pass

@@ -8,7 +8,6 @@ import pytest
 
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.context.files.sources import find_sources
 from pipeline.context.finder import ContextFinder
 from pipeline.context.tokens import ESTIMATOR, estimate_tokens, open_counter, weight, weight_for
@@ -133,7 +132,7 @@ async def test_what_fits_by_the_servers_count_is_shown_whole(tmp_path: Path) -> 
 
 async def test_a_run_counts_at_its_solvers_server(tmp_path: Path) -> None:
     store = DirStore(tmp_path)
-    purpose = ModelContext(await Meter.open(store, 1), InFlightWork(), Options(), store)
+    purpose = ModelContext(await Meter.open(store, 1), Options())
     async with CountingServer().serve() as url:
         settings = Settings(solver_model=f"openai:m@{url}", scout_model=f"openai:s@{url}")
         async with ModelFactory(settings).open(purpose) as models:
