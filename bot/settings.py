@@ -27,6 +27,14 @@ class Timings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    lease_seconds: float = Field(default=20, ge=1)
+    """After this many seconds of silence, another worker takes over a worker's runs."""
+    stop_seconds: float = Field(default=25, ge=0)
+    """How long a stopping worker lets current steps finish before it hands its runs over."""
+    patience_seconds: float = Field(default=6 * 3600, ge=0)
+    """How long a run waits for an unavailable model, Docker or GitHub before it fails."""
+    review_seconds: float = Field(default=60, ge=0)
+    """How long to wait for more review comments before addressing them together."""
     sweep_seconds: float = Field(default=5, ge=0.2)
     """How often each worker looks for runs without a worker and for pull requests that are due. A
     run whose worker died waits at most this long after its lease has expired."""
@@ -122,6 +130,37 @@ OTHERS: Final = (
 )
 """What `deploy/compose.yaml` reads itself."""
 
+_ONE_VALUE: Final = "it always has its default now"
+_IN_SECRETS: Final = "set {} in CAPUCHIN_BUILD_SECRETS"
+REMOVED: Final[Mapping[str, str]] = {
+    "ASSIGNEE": "assign issues to the App itself",
+    "BUDGET_REPOSITORY_DAY": "set `budget.day` in the organisation's settings file",
+    "BUILD_CARGO_REGISTRY": _IN_SECRETS.format("CARGO_REGISTRY_INDEX"),
+    "BUILD_DISK_MB": _ONE_VALUE,
+    "BUILD_INDEX_URL": _IN_SECRETS.format("PIP_INDEX_URL"),
+    "BUILD_NETWORK": _ONE_VALUE,
+    "BUILD_NPM_REGISTRY": _IN_SECRETS.format("npm_config_registry"),
+    "BUILD_PYTHON_MIRROR": _IN_SECRETS.format("UV_PYTHON_INSTALL_MIRROR"),
+    "DASHBOARD_PROXIES": "let the proxy send CAPUCHIN_DASHBOARD_TOKEN",
+    "DASHBOARD_USER_HEADER": "let the proxy send CAPUCHIN_DASHBOARD_TOKEN",
+    "DOCKER_TLS_DIR": "set DOCKER_CERT_PATH and DOCKER_TLS_VERIFY=1",
+    "DOCKER_URL": "set DOCKER_HOST",
+    "EMBEDDING_MODEL": "shared words and the scout find files",
+    "HOST": "start `capuchin serve --host`",
+    "KUBECONFIG": "set KUBECONFIG",
+    "LEASE_SECONDS": _ONE_VALUE,
+    "MODEL_CONCURRENCY": _ONE_VALUE,
+    "ORM_REFERENCE": "write it behind CAPUCHIN_ORM_MODEL's, after a comma",
+    "PATIENCE_SECONDS": _ONE_VALUE,
+    "PORT": "start `capuchin serve --port`",
+    "QUOTA_INSTALLATION": "CAPUCHIN_QUOTA_PERSON limits runs, CAPUCHIN_BUDGET_DAY dollars",
+    "QUOTA_REPOSITORY": "CAPUCHIN_QUOTA_PERSON limits runs, CAPUCHIN_BUDGET_DAY dollars",
+    "REVIEW_SECONDS": _ONE_VALUE,
+    "SCOUT_CONCURRENCY": _ONE_VALUE,
+    "STOP_SECONDS": _ONE_VALUE,
+}
+"""Variables of earlier versions, without `CAPUCHIN_`, and what to do without."""
+
 MIXTURE: Final = (Generator(machine="explore"), Generator(machine="fixed"))
 """Two of each in a first wave of four: they fail in different ways, so that their agreement says
 more than the agreement of copies."""
@@ -210,12 +249,10 @@ class BotSettings(_Section):
 
     label: str = "capuchin"
     """The label that requests a fix. `LABEL:auto` opens the pull request ready for review,
-    `LABEL:dry-run` only posts a plan, `LABEL:disabled` keeps the bot away."""
+    `LABEL:dry-run` only posts a plan, `LABEL:disabled` excludes the issue."""
     app_name: str = Field(default=DEFAULT_NAME, pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")
-    """What comments tell people to write. Beside it, `/capuchin fix` is heard, and `/SLUG fix` and
+    """The name that people type in commands. Beside it, `/capuchin fix` works, and `/SLUG fix` and
     `@SLUG fix` by the App's name on GitHub."""
-    assignee: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,38})?$")
-    """A user account (no App); assigning an issue to it requests a fix. Empty: off."""
 
 
 class QuotaSettings(_Section):
@@ -223,14 +260,8 @@ class QuotaSettings(_Section):
 
     quota_person: int = Field(default=20, ge=0)
     """Runs that one person may request per day and installation; 0: unlimited."""
-    quota_repository: int = Field(default=50, ge=0)
-    """Runs per repository and day; 0: unlimited."""
-    quota_installation: int = Field(default=200, ge=0)
-    """Runs per installation (all repositories of one owner) and day; 0: unlimited."""
     budget_day: float = Field(default=0, ge=0)
     """US dollars per day (UTC) for all runs; 0: unlimited."""
-    budget_repository_day: float = Field(default=0, ge=0)
-    """US dollars per day (UTC) for the runs of any one repository; 0: unlimited."""
 
 
 class ModelSettings(_Section):
@@ -238,8 +269,7 @@ class ModelSettings(_Section):
 
     solver_model: str = "anthropic:claude-sonnet-4-6"
     """The model that writes and selects edits: `anthropic:NAME` or
-    `openai:NAME@http://host:port/v1`. Of a comma-separated list, the next is asked where one
-    fails."""
+    `openai:NAME@http://host:port/v1`. Comma-separated models are tried in order."""
     generators: tuple[Generator, ...] = Field(default=MIXTURE, min_length=1, max_length=10)
     """Ways to write edits, mixed by their shares, where a repository names none: a JSON list of
     `machine` (`fixed` or `explore`), `model` (as in `CAPUCHIN_SOLVER_MODEL`; empty: that one) and
@@ -249,10 +279,9 @@ class ModelSettings(_Section):
     """A cheap model that reads every file. Empty: files are shortlisted by shared words."""
     orm_model: str = ""
     """A reward model that ranks edits which tests cannot tell apart:
-    `openai:NAME@http://host:port/v1` with `logprobs`, such as vLLM. Empty: off."""
-    orm_reference: str = ""
-    """The base model from which DPO trained `CAPUCHIN_ORM_MODEL`; the score is then the implicit
-    reward. Empty: the score is the probability of the verdict +."""
+    `openai:NAME@http://host:port/v1` with `logprobs`, such as vLLM. A model that DPO trained is
+    followed by a comma and the base model that it was trained from: the score is then the implicit
+    reward, else the probability of the verdict +. Empty: off."""
     orm_weight: float = Field(default=1, ge=0, le=100)
     """How much of the reward counts, in log-odds, between edits that are nearly equal;
     `capuchin learn judge` prints the weight that was best."""
@@ -272,10 +301,6 @@ class ModelSettings(_Section):
     own_hosts: str = ""
     """Your own hosts, such as `vllm,redis,.lan`, in addition to loopback and private addresses. A
     pull request whose code reached no other host says so. `kubernetes` is the sandbox cluster."""
-    model_concurrency: int = Field(default=8, ge=1)
-    """Concurrent calls to each solver server per worker; fewer while that server is overloaded."""
-    scout_concurrency: int = Field(default=64, ge=1, le=256)
-    """Maximum concurrent scout calls per worker; fewer while its server is overloaded."""
     prices_file: Path | None = None
     """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
 
@@ -283,11 +308,6 @@ class ModelSettings(_Section):
 class SandboxSettings(_Section):
     """Where code runs, and what a build may use."""
 
-    docker_url: str = ""
-    """Docker's address: `unix://`, `tcp://` or `ssh://USER@HOST`. Empty: as Docker's
-    own client: `DOCKER_HOST`, its context, the system's or the user's socket."""
-    docker_tls_dir: Path | None = None
-    """Folder with `ca.pem`, `cert.pem` and `key.pem` for a `tcp://` address with TLS."""
     sandbox: Literal["docker", "kubernetes"] = "docker"
     """Where code runs: `docker`, or `kubernetes` (pods; Docker then only builds images)."""
     sandbox_base: str = ""
@@ -298,8 +318,6 @@ class SandboxSettings(_Section):
     it, or the cluster's default."""
     sandbox_registry: str = ""
     """Registry for the images of pods, such as `registry.example.org/capuchin`."""
-    kubeconfig: Path | None = None
-    """Configuration file for the cluster. Empty: the service account of the bot's own pod."""
     sandbox_parallel: int = Field(default=2, ge=1)
     """Concurrent executions per worker."""
     sandbox_memory_mb: int = Field(default=2048, ge=64)
@@ -308,25 +326,13 @@ class SandboxSettings(_Section):
     """Disk for the images of repositories; the least recently used are removed first."""
     build_ca_bundle: Path | None = None
     """CA certificates for builds. Empty: those that this machine trusts."""
-    build_index_url: str = ""
-    """Python package index for builds. Empty: PyPI."""
-    build_npm_registry: str = ""
-    """npm registry for builds. Empty: npm's own."""
-    build_cargo_registry: str = ""
-    """Sparse index of crates for builds. Empty: crates.io's."""
-    build_python_mirror: str = ""
-    """Where uv downloads Pythons that the base image lacks. Empty: GitHub."""
     build_secrets: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
-    """JSON object of environment variables for build steps, such as `PIP_INDEX_URL`. Code of the
-    repository can read them."""
-    build_disk_mb: int = Field(default=12_000, ge=1)
-    """Disk that one build may use, checked every few seconds. A single larger file stops the build
-    at once, except in a Dockerfile."""
+    """JSON object of environment variables for build steps. Code of the repository can read them.
+    `PIP_INDEX_URL`, `npm_config_registry`, `CARGO_REGISTRY_INDEX` (a sparse index) and
+    `UV_PYTHON_INSTALL_MIRROR` name your own index, registries, and mirror of Pythons."""
     build_registries: str = "docker.io,ghcr.io,mcr.microsoft.com,public.ecr.aws,quay.io"
     """Registries from which Dockerfiles of repositories may take images. Each is asked without a
     login, from the worker."""
-    build_network: str = "bridge"
-    """Docker network through which builds reach public addresses."""
     build_private_hosts: str = ""
     """Private hosts and networks that builds may reach, such as
     `pypi.lan:3141,.corp.example,10.1.0.0/16`. Index, registry and mirror need no entry."""
@@ -338,14 +344,6 @@ class WorkerSettings(_Section):
     worker_runs: int = Field(default=2, ge=1)
     """Concurrent runs on issues per worker. One more works on the bot's own pull requests, so that
     reviewers do not wait for issues."""
-    lease_seconds: float = Field(default=20, ge=1)
-    """After this many seconds of silence, another worker takes over a worker's runs."""
-    stop_seconds: float = Field(default=25, ge=0)
-    """How long a stopping worker lets current steps finish before it hands its runs over."""
-    patience_seconds: float = Field(default=6 * 3600, ge=0)
-    """How long a run waits for an unavailable model, Docker or GitHub before it fails."""
-    review_seconds: float = Field(default=60, ge=0)
-    """How long to wait for more review comments before addressing them together."""
     timings: Timings = Timings()
     """Intervals that no variable sets."""
 
@@ -355,20 +353,10 @@ class ServerSettings(_Section):
 
     webhook_secret: SecretStr = Field(default=SecretStr(""))
     """The secret of the App's webhook. `serve` does not start without it."""
-    host: str = "127.0.0.1"
-    """Address that `serve` listens on."""
-    port: int = Field(default=8000, ge=0, le=65535)
-    """Port that `serve` listens on."""
     public_url: str = ""
     """Public address of `serve`; status comments then link to the run's page."""
     dashboard_token: SecretStr = Field(default=SecretStr(""))
     """Bearer token or password for the list of runs and every run's page."""
-    dashboard_user_header: str = Field(default="", pattern=r"^[A-Za-z0-9-]*$")
-    """Header in which a proxy with single sign-on names the person, such as `X-Forwarded-Email`:
-    who it names sees what the token opens. Needs `CAPUCHIN_DASHBOARD_PROXIES`. Empty: off."""
-    dashboard_proxies: str = ""
-    """Addresses or networks of that proxy, such as `10.0.0.7,10.1.0.0/16`. From all others, the
-    header counts for nothing."""
 
     def page_key(self, run_id: RunId) -> str:
         """The key to one run's page, 128 bits; empty without a webhook secret to derive it from."""
@@ -422,9 +410,13 @@ class Settings(
         """Read the process environment (or `environ`).
 
         Raises:
-            SettingsError: a variable is invalid; the text names it.
+            SettingsError: a variable is invalid or no longer exists; the text names it.
         """
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
+        for name in env.keys() & {f"CAPUCHIN_{name}" for name in REMOVED}:
+            if env[name]:
+                why = REMOVED[name.removeprefix("CAPUCHIN_")]
+                raise SettingsError(f"{name} no longer exists: {why}. Unset it.")
         values: dict[str, Any] = {
             name: env[variable_name(name)]
             for name in variable_fields()
@@ -461,7 +453,7 @@ def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str
     found: list[str] = []
     for name in sorted(env):
         if name.startswith("CAPUCHIN_") and name not in (*known, *OTHERS):
-            close = difflib.get_close_matches(name, known, n=1)
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
             found.append(f"{name} is unknown{f': did you mean {close[0]}?' if close else '.'}")
     return found
 

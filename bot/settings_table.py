@@ -1,6 +1,7 @@
-"""The tables of settings and keys in the documents: `python -m bot.settings_table FILE ...`.
+"""What is written of the settings and keys: `python -m bot.settings_table FILE ...`.
 
-A file gets the tables whose marks it has.
+A document gets the tables whose marks it has; `capuchin.example.yml` and `capuchin.schema.json`
+are written whole.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final
 
 from pydantic import SecretStr
@@ -64,6 +66,32 @@ _TABLES: Final[Mapping[str, Callable[[], str]]] = {
 }
 
 
+EXAMPLE_HEAD: Final = """\
+# yaml-language-server: $schema=https://raw.githubusercontent.com/capuchin-app/capuchin/main/capuchin.schema.json
+# Every key of `.github/capuchin.yml` with its default. All keys are optional.
+"""
+
+
+def render_example() -> str:
+    """The settings file that sets every key to its default."""
+    root, lines, above = json_schema(), [EXAMPLE_HEAD], ""
+    for key, value, _ in list_settings(EffectiveConfig(RepoConfig(), {})):
+        home, _, name = key.rpartition(".")
+        if home != above and home:
+            lines.append(f"{home}:")
+        above, indent = home, "  " if home else ""
+        text = key_description(root, key)
+        lines += wrap(text, 98, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+        lines.append(f"{indent}{name}: {value}".replace(": null", ":"))
+    return "\n".join(lines) + "\n"
+
+
+WHOLE: Final[Mapping[str, Callable[[], str]]] = {
+    "capuchin.example.yml": render_example,
+    "capuchin.schema.json": lambda: json.dumps(json_schema(), indent=2) + "\n",
+}
+
+
 def fill_tables(text: str) -> str:
     """`text` with a current table between each pair of marks.
 
@@ -84,4 +112,6 @@ def _to_cell(text: str) -> str:
 
 if __name__ == "__main__":
     for place in map(Path, sys.argv[1:]):
-        place.write_text(fill_tables(place.read_text(encoding="utf-8")), encoding="utf-8")
+        whole = WHOLE.get(place.name)
+        text = whole() if whole else fill_tables(place.read_text(encoding="utf-8"))
+        place.write_text(text, encoding="utf-8")

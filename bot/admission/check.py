@@ -16,37 +16,19 @@ from bot.data.refusal import OptOut, Stranger
 from bot.data.run import Failure, Login, Mode, QuotaLimit, Run, now
 from bot.errors import Forbidden, NotFound, RunFailed, RunRefused
 from bot.github.repository import Repository
-from bot.repo_config.model import LayerProblem, Quota, RepoConfig
+from bot.repo_config.model import LayerProblem, RepoConfig
 from bot.safe_text import code
 from bot.settings import Settings
 from bot.storage.quota import QuotaCounter, Refusals
 from bot.webhooks.labels import LabelSet
 
 
-async def claim_quota(
-    counter: QuotaCounter, run: Run, quota: Quota, settings: Settings
-) -> QuotaLimit | None:
+async def claim_quota(counter: QuotaCounter, run: Run, settings: Settings) -> QuotaLimit | None:
     """Count the run, once, and return None; or return the limit that forbids it. Days are UTC."""
-    day = now().date().isoformat()
-    installation = run.repo.installation
-    limits = [
-        QuotaLimit("person", _stricter(quota.person, settings.quota_person)),
-        QuotaLimit("repository", _stricter(quota.repository, settings.quota_repository)),
-        QuotaLimit("installation", settings.quota_installation),
-    ]
-    counted = [
-        f"{installation}@{run.asked_by}",
-        f"repository-{run.repo.id}",
-        f"installation-{installation}",
-    ]
-    ceilings = [limit.runs for limit in limits]
-    reached = await counter.claim(run.id, day, counted, ceilings)
-    return None if reached is None else limits[reached]
-
-
-def _stricter(one: int, other: int) -> int:
-    """The lower of two limits; 0 means no limit."""
-    return min(one, other) if one and other else one or other
+    limit = settings.quota_person
+    counted_by = f"{run.repo.installation}@{run.asked_by}"
+    fits = await counter.claim(run.id, now().date().isoformat(), counted_by, limit)
+    return None if fits else QuotaLimit(limit)
 
 
 async def refuse(
@@ -82,12 +64,12 @@ MAX_SHOWN: Final = 5
 
 
 async def find_existing_work(
-    repo: Repository, run: Run, issue: IssueFacts, assignee: str, prefix: str
+    repo: Repository, run: Run, issue: IssueFacts, prefix: str
 ) -> ExistingWork:
-    """Assignees, linked pull requests, and branches; `assignee` is our own account, `prefix` what
+    """Assignees, linked pull requests, and branches; `prefix` is what
     our branches begin with."""
     me = repo.identity.login
-    ours = {run.asked_by.casefold(), assignee.casefold(), me.casefold()}
+    ours = {run.asked_by.casefold(), me.casefold()}
     pulls = [
         pull
         async for pull in repo.issues.list_linked_pulls(run.issue)
@@ -210,9 +192,9 @@ async def _check_first_start(
     if run.label and not issue.has_label(run.label):
         raise RunRefused("label removed")
     if run.mode is Mode.FIX and not run.confirmed:
-        work = await find_existing_work(repo, run, issue, settings.assignee, config.branch_prefix)
+        work = await find_existing_work(repo, run, issue, config.branch_prefix)
         if work:
             raise RunRefused(work)
-    limit = await claim_quota(counter, run, config.quota, settings)
+    limit = await claim_quota(counter, run, settings)
     if limit is not None:
         raise RunRefused(limit)

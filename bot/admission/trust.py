@@ -70,9 +70,6 @@ class CommentFilter:
                 late += 1
             elif comment.author.casefold() == self._reporter:
                 kept.append(comment)
-            elif self._config.untrusted_comments == "mark":
-                marked = f"{comment.author}, a stranger to this repository"
-                kept.append(replace(comment, author=marked))
             else:
                 strangers += 1
         return kept, SkippedComments(untrusted=strangers, late=late)

@@ -259,9 +259,6 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
     optional: dict[str, tuple[str, Check]] = {
         "scout_model": ("scout", partial(doctor_services.check_chat, field="scout_model")),
         "orm_model": ("reward model", partial(doctor_services.check_reward, field="orm_model")),
-        "orm_reference": (
-            "reference model", partial(doctor_services.check_reward, field="orm_reference"),
-        ),
         "prm_model": ("process reward model", doctor_services.check_process_reward),
     }  # fmt: skip
     asked = {
@@ -300,19 +297,19 @@ async def _check_docker(settings: Settings) -> str:
     try:
         return await engine.check()
     except SandboxUnavailable as error:
-        raise CheckFailed(str(error), "Start Docker, or set CAPUCHIN_DOCKER_URL.") from None
+        raise CheckFailed(str(error), "Start Docker, or set DOCKER_HOST.") from None
     finally:
         await engine.close()
 
 
 async def _check_base_image(settings: Settings) -> str:
-    from bot.runner.sandbox import docker_address
     from sandbox.docker.base_image import base_reference, image_exists
+    from sandbox.docker.docker_client import DockerAddress
 
     reference = base_reference(settings.sandbox_base)
 
     def look() -> bool:
-        address = docker_address(settings)
+        address = DockerAddress()
         try:
             client = address.connect(timeout=10)
             try:

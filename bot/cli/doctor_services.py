@@ -290,13 +290,17 @@ async def _ask(spec: ModelSpec, settings: Settings, question: str) -> None:
 
 
 async def check_reward(settings: Settings, field: str) -> str:
-    """Ask a reward model what a run asks: a verdict or, with a reference model, an answer's
-    likelihood."""
-    spec = _parse(settings, field, parse_spec)
+    """Ask a reward model what a run asks: a verdict or, with the model that it was trained from,
+    an answer's likelihood of both."""
+    specs = _parse(settings, field, parse_specs)
+    return "; ".join([await _ask_reward(settings, one, len(specs) > 1) for one in specs])
+
+
+async def _ask_reward(settings: Settings, spec: ModelSpec, of_two: bool) -> str:
     async with _model_failures(spec, settings):
         client = build_likelihood(spec, api_key=settings.model_api_key.get_secret_value())
         try:
-            if settings.orm_reference and field != "prm_model":
+            if of_two:
                 await client.answer(QUESTION, "ok", call=DOCTOR_CALL)
             else:
                 await client.first_token("Reply with + or -.", QUESTION, call=DOCTOR_CALL)

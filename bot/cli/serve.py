@@ -19,18 +19,16 @@ logger = logging.getLogger(__name__)
 
 def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("serve")
-    parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
-    parser.add_argument("--port", type=parse_port, help="port (default: CAPUCHIN_PORT or 8000)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=parse_port, default=8000, help="port (default: 8000)")
     add_env_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
-    host = args.host or settings.host
-    number = settings.port if args.port is None else args.port
     configure_logging(settings)
-    return asyncio.run(_serve(settings, host, number))
+    return asyncio.run(_serve(settings, args.host, args.port))
 
 
 async def _serve(settings: Settings, host: str, number: int) -> int:

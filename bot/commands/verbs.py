@@ -210,7 +210,7 @@ async def raise_budget(ctx: CommandContext) -> Answer:
     request, settings = ctx.request, ctx.settings
     run = await ctx.queue.runs.get_current(request.repo, request.issue)
     wanted, name, least = request.command.dollars, settings.app_name, ctx.config.budget.run
-    by_day = (ctx.config.budget.day, settings.budget_repository_day, settings.budget_day)
+    by_day = (ctx.config.budget.day, settings.budget_day)
     most = min(filter(None, by_day), default=None)
     if run is None:
         return Reply.NOTHING_TO_RAISE.format(name=name)

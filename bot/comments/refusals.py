@@ -105,7 +105,8 @@ def refusal_reply(login: Login, refusal: Stranger | QuotaLimit, *, deferred: boo
             text = f"I only work for {_who_may_ask(trust)}; a maintainer can add the label instead."
         case QuotaLimit():
             then = "I will respond to this tomorrow." if deferred else "Please ask again tomorrow."
-            text = f"{_quota_sentence(refusal)} {then}"
+            runs = pluralize(refusal.runs, "run")
+            text = f"Today's quota of {runs} for one person is used up. {then}"
     return f"Thank you, @{login}. {text}\n\n{refusal_marker(login)}\n"
 
 
@@ -116,12 +117,3 @@ def _who_may_ask(trust: Sequence[str]) -> str:
     if "write" in words:
         return "people who can push to this repository"
     return "the people whom this repository's maintainers have listed"
-
-
-def _quota_sentence(limit: QuotaLimit) -> str:
-    whose = {
-        "person": "one person",
-        "repository": "this repository",
-        "installation": "all repositories of this installation together",
-    }
-    return f"Today's quota of {pluralize(limit.runs, 'run')} for {whose[limit.subject]} is used up."

@@ -15,6 +15,7 @@ from pipeline.data.code_places import Context, SearchRecord, ShownFile
 from pipeline.data.types import Account
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.spec import UNKNOWN_HOST, is_own
+from sandbox.docker.locate import find_daemon
 from sandbox.frozen import Frozen
 
 
@@ -224,7 +225,7 @@ def destinations_note(
 
 
 def _storage_hosts(settings: Settings, *, by_app: bool) -> list[str]:
-    docker = settings.docker_url
+    docker = find_daemon().url
     hosts = [] if docker.startswith("unix:") else [urlsplit(docker).hostname or ""]
     hosts += list_redis_hosts(settings.redis_url) if by_app else []
     if settings.sandbox == "kubernetes":

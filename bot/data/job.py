@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from bot.data.run import RunId
 from pipeline.budget import SharedBudget
@@ -50,6 +50,10 @@ class Job:
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
 
 
+EVIDENCE_RUNS: Final = 3
+"""How often the reproduction test runs on base and on head; results that vary are no evidence."""
+
+
 @dataclass(frozen=True)
 class VerificationRequest:
     """A change of a job's codebase, and the reproduction test that it must make pass."""
@@ -63,7 +67,6 @@ class VerificationRequest:
     test_files: tuple[str, ...]
     """All files that belong to the test, and not to the change."""
     command: tuple[str, ...]
-    times: int
     near: bool = False
     """Whether to run the tests near the change, too, where the test shows it."""
 

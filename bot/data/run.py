@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 from pydantic import Field
 
@@ -16,7 +16,6 @@ RunId = NewType("RunId", str)
 Login = NewType("Login", str)
 """The name of an account on GitHub, without `@`; an App's ends with `[bot]`."""
 
-QuotaSubject = Literal["person", "repository", "installation"]
 
 CHECK_NAME: Final = "Capuchin's settings"
 
@@ -334,5 +333,6 @@ class QueuePosition(Frozen):
 
 
 class QuotaLimit(NamedTuple):
-    subject: QuotaSubject
+    """How many runs one person may request per day."""
+
     runs: int

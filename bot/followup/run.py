@@ -6,6 +6,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from bot.admission.check import load_repo_config
 from bot.admission.trust import is_trusted
@@ -81,9 +82,9 @@ async def _closing_note(ctx: PullRun) -> str:
         and await is_trusted(ctx.repo, issue.closer, trust)
     ):
         return Note.ISSUE_CLOSED.format(issue=ctx.record.issue)
-    days, touched = ctx.config.stale_days, ctx.pull.updated_at
-    if days and touched is not None and now() - touched > timedelta(days=days):
-        return Note.STALE.format(days=pluralize(days, "day"))
+    touched = ctx.pull.updated_at
+    if touched is not None and now() - touched > STALE_AFTER:
+        return Note.STALE.format(days=pluralize(STALE_AFTER.days, "day"))
     return ""
 
 
@@ -130,6 +131,9 @@ async def _mark_ready(ctx: PullRun, *, checked: bool) -> PullRun:
 
 
 logger = logging.getLogger(__name__)
+
+STALE_AFTER: Final = timedelta(days=30)
+"""The bot closes its pull request after this time without activity."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ async def claim_rebase(ctx: PullRun) -> bool:
 
 async def _claim(ctx: PullRun, login: Login) -> QuotaLimit | None:
     run = replace(ctx.run, asked_by=login)
-    return await claim_quota(ctx.storage.quota, run, ctx.config.quota, ctx.settings)
+    return await claim_quota(ctx.storage.quota, run, ctx.settings)
 
 
 def is_daily_ceiling(spent: Ceiling | None) -> bool:
@@ -98,7 +98,7 @@ async def _schedule_one(
     runs = queue.runs
     seconds = {
         Delay.IMMEDIATE: 0.0,
-        Delay.DEBOUNCED: settings.review_seconds,
+        Delay.DEBOUNCED: settings.timings.review_seconds,
         Delay.RATE_LIMITED: settings.timings.reverify_seconds,
     }[update.delay]
     when = now() + timedelta(seconds=seconds) if seconds else None

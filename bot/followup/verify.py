@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from bot.comments import followup
-from bot.data.job import VerificationRequest
+from bot.data.job import EVIDENCE_RUNS, VerificationRequest
 from bot.data.run import Mode
 from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.followup.feedback import PullRun
@@ -82,7 +82,6 @@ async def _verify(ctx: PullRun, tip: Checkout, commit: CommitSha) -> Verificatio
         test=ctx.record.test_path,
         test_files=ctx.record.evidence_files,
         command=ctx.record.command,
-        times=ctx.config.evidence_runs,
     )
     job = await ctx.build_job(before, issue)
     return await ctx.runner.verify(job, request, ctx.store, on_progress=lambda _: None)
@@ -97,8 +96,7 @@ class StartedCheck(Frozen):
 async def _start_check(ctx: PullRun) -> None:
     await ctx.store.save(STARTED_CHECK_KEY, StartedCheck(head=ctx.pull.head_sha))
     await ctx.lease.require()
-    times = ctx.config.evidence_runs
-    title, summary = followup.describe_checking(ctx.record.test_path, times)
+    title, summary = followup.describe_checking(ctx.record.test_path, EVIDENCE_RUNS)
     with suppress(Forbidden, Unprocessable, NotFound):
         await ctx.repo.checks.begin(
             Check(

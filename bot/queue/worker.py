@@ -150,7 +150,7 @@ class Worker:
         logger.info(
             "Worker %s starts, for %d runs at a time", self.name, self._settings.worker_runs
         )
-        timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
+        timeout = min(REDIS_SECONDS, self._settings.timings.lease_seconds / 3)
         async with Storage.open(
             self._settings.redis_url, self._settings.redis_prefix, timeout=timeout
         ) as storage:
@@ -189,7 +189,7 @@ class Worker:
         return RunAttempt(
             lease,
             self._handlers[lease.run.mode],
-            patience_seconds=self._settings.patience_seconds,
+            patience_seconds=self._settings.timings.patience_seconds,
             poll_seconds=poll_seconds,
         )
 
@@ -203,7 +203,7 @@ class Worker:
         if self._execute is None:
             return None
         return RequestConsumer(
-            run_queue, self._execute, self._settings.patience_seconds, self._outage
+            run_queue, self._execute, self._settings.timings.patience_seconds, self._outage
         )
 
     async def run_until_signalled(self) -> None:
@@ -224,7 +224,7 @@ class Worker:
 
         while True:
             self._receivers[lane] = NudgeReceiver(
-                storage, begin, seconds=self._settings.lease_seconds, lane=lane
+                storage, begin, seconds=self._settings.timings.lease_seconds, lane=lane
             )
             self._update_receivers()
             try:
@@ -238,7 +238,7 @@ class Worker:
         await self._slots.fill(lane, storage, partial(self._acquire, storage))
 
     async def _acquire(self, storage: Storage, run_id: RunId) -> Lease | None:
-        seconds = self._settings.lease_seconds
+        seconds = self._settings.timings.lease_seconds
         return await Lease.acquire(storage, run_id, worker=self.name, seconds=seconds)
 
     async def _refill(self, storage: Storage) -> None:
@@ -302,7 +302,7 @@ class Worker:
             return
         logger.info("Stopping: waiting for %d runs to end or be handed over", len(attempts))
         quiet = [asyncio.create_task(_wait_until_idle(*each)) for each in attempts.items()]
-        await asyncio.wait(quiet, timeout=self._settings.stop_seconds)
+        await asyncio.wait(quiet, timeout=self._settings.timings.stop_seconds)
         await _cancel_all([*quiet, *attempts])
         for attempt in attempts.values():
             with suppress(*UNREACHABLE):

@@ -148,17 +148,6 @@ class Budget(BaseModel):
     """US dollars per day (UTC) for all runs of this repository; empty: the operator's only."""
 
 
-class Quota(BaseModel):
-    """Runs per day. The operator's limits apply as well."""
-
-    model_config = _STRICT
-
-    person: int = Field(default=0, ge=0)
-    """Runs per day that one person may request here; 0: the operator's limit only."""
-    repository: int = Field(default=0, ge=0)
-    """Runs per day of this repository; 0: the operator's limit only."""
-
-
 class RepoPolicy(BaseModel):
     """The keys about the bot's behaviour on GitHub."""
 
@@ -172,10 +161,6 @@ class RepoPolicy(BaseModel):
     """Who may command the bot: `write` or `triage` for everybody with at least that role, a login,
     or a list of these. A login that is one of these words is written `"@write"`. An App, written as
     `"sorter[bot]"`, may label, but not comment."""
-    untrusted_comments: Literal["drop", "mark"] = "drop"
-    """Comments by people without write access: `drop` them, or `mark` them as untrusted."""
-    quota: Quota = Quota()
-    """Limits on runs per day."""
     draft: bool | Literal["until_green"] = "until_green"
     """Open pull requests as drafts: true, false, or `until_green` (until the checks pass)."""
     publish: Literal["branch", "approval"] = "branch"
@@ -192,18 +177,11 @@ class RepoPolicy(BaseModel):
         json_schema_extra={"errorMessage": "Write what branches begin with, such as bots/."},
     )
     """What the names of the bot's branches begin with."""
-    evidence_runs: int = Field(default=3, ge=1, le=20)
-    """How often the check run repeats the reproduction test on base and head. A test with varying
-    results is flaky, and rejected as evidence."""
     follow_up: bool = True
     """Address reviews and resolve conflicts of the bot's pull requests; false: people do both."""
     answer_ci: bool = False
     """Mend what the repository's own checks find in the bot's pull requests, at most twice in each,
     under `budget.run`; failed jobs of GitHub Actions are run again first."""
-    stale_days: int = Field(default=30, ge=0, le=3650)
-    """Close the bot's pull requests after this many days without activity; 0: never."""
-    monthly_summary: bool = False
-    """Open an issue after each month in which the bot worked here, with its results and cost."""
 
 
 class RepoConfig(SharedOptions, RepoPolicy):
@@ -211,13 +189,8 @@ class RepoConfig(SharedOptions, RepoPolicy):
 
     model_config = _STRICT
 
-    selection: Literal["evidence", "voting", "machine"] = "evidence"
-    """How one edit is selected: by all `evidence`, by `voting` of tests, or by a `machine` (a model
-    that runs further tests)."""
     budget: Budget = Budget()
     """Ceilings in US dollars."""
-    include: Texts = ()
-    """Glob patterns of the only files to read, vendored ones included. Empty: all sources."""
     exclude: Texts = ()
     """Glob patterns of files not to read, in addition to those that `.gitattributes` marks."""
     never_touch: Texts = ()
@@ -258,7 +231,6 @@ class RepoConfig(SharedOptions, RepoPolicy):
         """The pipeline's options."""
         options = Options(
             **{name: getattr(self, name) for name in SharedOptions.model_fields},
-            selection=self.selection,
             dollars=self.budget.run,
             test_command=self.test,
         )

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bot.settings import (
     ModelSettings,
@@ -218,15 +218,20 @@ def solver_sees(settings: ModelSettings) -> bool:
         return False
 
 
+SOLVER_CALLS: Final = 8
+SCOUT_CALLS: Final = 64
+"""Concurrent calls of a worker to one server; fewer while it is overloaded."""
+
+
 class ModelFactory:
     def __init__(self, settings: ModelSettings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
         """`waits`: seconds before each further attempt at a call that failed."""
         self._settings = settings
         self._waits = waits
         self._windows = defaultdict[str | None, ConcurrencyWindow](
-            lambda: ConcurrencyWindow(settings.model_concurrency)
+            lambda: ConcurrencyWindow(SOLVER_CALLS)
         )
-        self._scout_window = ConcurrencyWindow(settings.scout_concurrency)
+        self._scout_window = ConcurrencyWindow(SCOUT_CALLS)
         self._served = ServedWindows(settings)
 
     @asynccontextmanager
@@ -334,10 +339,11 @@ class _ModelBuilder:
         if not settings.orm_model:
             return None
         try:
-            policy = self._build_likelihood(settings.orm_model)
-            if not settings.orm_reference:
+            trained, *base = parse_solvers(settings.orm_model)
+            policy = self._build_likelihood(trained)
+            if not base:
                 return VerdictReward(policy, meter)
-            reference = self._build_likelihood(settings.orm_reference)
+            reference = self._build_likelihood(base[0])
         except ModelMisconfigured as error:
             return UnusableReward(error)
         return ImplicitReward(policy, reference, meter)
@@ -356,7 +362,7 @@ class _ModelBuilder:
             words = JudgeInWords(self._throttle(client, self.windows[spec.base_url]))
             if spec.provider != "openai":
                 return words
-            verdict = VerdictProcessReward(self._build_likelihood(text), self.context.meter)
+            verdict = VerdictProcessReward(self._build_likelihood(spec), self.context.meter)
             return VerdictOrWords(verdict, words)
         except ModelMisconfigured as error:
             return UnusableProcessReward(error)
@@ -381,9 +387,9 @@ class _ModelBuilder:
         self.stack.push_async_callback(client.aclose)
         return client
 
-    def _build_likelihood(self, text: str) -> Likelihood:
+    def _build_likelihood(self, spec: ModelSpec) -> Likelihood:
         key = self.settings.model_api_key.get_secret_value()
-        client = build_likelihood(_parse(text), api_key=key)
+        client = build_likelihood(spec, api_key=key)
         self.stack.push_async_callback(client.aclose)
         return client
 

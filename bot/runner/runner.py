@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from bot.data.job import (
+    EVIDENCE_RUNS,
     Job,
     Outcome,
     PlanOutcome,
@@ -172,7 +173,7 @@ class PipelineRunner:
                 test=request.test,
                 test_files=request.test_files,
                 command=request.command,
-                times=request.times,
+                times=EVIDENCE_RUNS,
             )
             if request.near and found.verdict == "shown" and job.options.nearby_seconds > 0:
                 diff = (await create_patch(job.codebase, request.changes)).diff

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from bot.settings import SandboxSettings, Settings, SettingsError
-from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import Engine
 from sandbox.environment.build_options import BuildOptions
@@ -23,6 +23,10 @@ NAMESPACE: Final = "capuchin-sandboxes"
 """The pods' namespace, to which `deploy/kubernetes` attaches rights, quota and network policy."""
 AUTO: Final = "auto"
 """The value of `sandbox_runtime` that leaves the choice to the engine."""
+OWN_INDEXES: Final = (
+    "PIP_INDEX_URL", "npm_config_registry", "CARGO_REGISTRY_INDEX", "UV_PYTHON_INSTALL_MIRROR"
+)  # fmt: skip
+"""Of `build_secrets`, the addresses that are options of a build, for all its tools."""
 _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -30,10 +34,6 @@ def system_ca_bundle() -> Path | None:
     """The CA bundle that this machine trusts; None when it is not one file."""
     ours = ssl.get_default_verify_paths().cafile
     return next((p for p in (Path(ours or _DEBIAN_BUNDLE), _DEBIAN_BUNDLE) if p.is_file()), None)
-
-
-def docker_address(settings: SandboxSettings) -> DockerAddress:
-    return DockerAddress(settings.docker_url, tls=settings.docker_tls_dir)
 
 
 def build_engine(settings: Settings, *, owner: str = "") -> Engine:
@@ -57,7 +57,7 @@ def build_engine(settings: Settings, *, owner: str = "") -> Engine:
         )
     return KubernetesEngine(
         builder,
-        Cluster(NAMESPACE, settings.kubeconfig),
+        Cluster(NAMESPACE),
         registry=settings.sandbox_registry,
         options=pod_options(settings),
         parallel=settings.sandbox_parallel,
@@ -75,37 +75,49 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, text.split(","))))
 
 
-def build_docker_engine(settings: SandboxSettings, owner: str) -> DockerEngine:
-    """The Docker engine, which also builds the images for Kubernetes.
+def build_options(settings: SandboxSettings) -> BuildOptions:
+    """What the settings say about builds.
 
     Raises:
         SettingsError: a build setting is one that repositories must not see.
     """
+    secrets = {name: value.get_secret_value() for name, value in settings.build_secrets.items()}
+    # With a login in it, an address is a secret like the others.
+    own = {
+        name: secrets.pop(name)
+        for name in OWN_INDEXES
+        if name in secrets and "@" not in urlsplit(secrets[name]).netloc
+    }
     try:
-        build = BuildOptions(
+        return BuildOptions(
             ca_bundle=settings.build_ca_bundle or system_ca_bundle(),
-            index_url=settings.build_index_url or None,
-            npm_registry=settings.build_npm_registry or None,
-            cargo_registry=settings.build_cargo_registry or None,
-            python_mirror=settings.build_python_mirror or None,
-            secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
-            network=settings.build_network,
+            index_url=own.get("PIP_INDEX_URL"),
+            npm_registry=own.get("npm_config_registry"),
+            cargo_registry=own.get("CARGO_REGISTRY_INDEX"),
+            python_mirror=own.get("UV_PYTHON_INSTALL_MIRROR"),
+            secrets=secrets,
             registries=_split(settings.build_registries),
             private_hosts=_split(settings.build_private_hosts),
-            written_mb=settings.build_disk_mb,
         )
     except ValueError as error:
         name, _, why = str(error).partition(" ")
         name = name.rstrip(":").removeprefix("build_").upper()
         raise SettingsError(f"CAPUCHIN_BUILD_{name}: {why}") from None
+
+
+def build_docker_engine(settings: SandboxSettings, owner: str) -> DockerEngine:
+    """The Docker engine, which also builds the images for Kubernetes.
+
+    Raises:
+        SettingsError: see `build_options`.
+    """
     return DockerEngine(
         DockerOptions(
             owner=owner,
-            address=docker_address(settings),
             limits=Limits(memory_mb=settings.sandbox_memory_mb),
             parallel=settings.sandbox_parallel,
             runtime=settings.sandbox_runtime if settings.sandbox == "docker" else AUTO,
             base_image=settings.sandbox_base,
-            build=build,
+            build=build_options(settings),
         )
     )

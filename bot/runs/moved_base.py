@@ -110,7 +110,6 @@ async def _holds(
         test=test.path,
         test_files=tuple(sorted(list_paths(test.diff))),
         command=test.command,
-        times=ctx.config.evidence_runs,
         near=True,
     )
     job = await ctx.build_job(before, issue)

@@ -12,7 +12,6 @@ import logging
 import re
 import time
 from collections.abc import AsyncGenerator
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
@@ -27,7 +26,7 @@ from starlette.responses import (
 
 from bot.data.run import Run, RunId
 from bot.server.connections import STREAM_SUFFIX
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings
 from bot.storage.client import REDIS_ERRORS
 from bot.storage.storage import Storage
 from pipeline.run_errors import UnreadableRecord
@@ -37,39 +36,9 @@ if TYPE_CHECKING:
     from bot.server.pages import Pages
 
 
-def parse_proxies(settings: Settings) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Who may name a person in `dashboard_user_header`.
-
-    Raises:
-        SettingsError: an entry is no address or network, or nobody may although there is a header.
-    """
-    listed = [entry.strip() for entry in settings.dashboard_proxies.split(",") if entry.strip()]
-    if settings.dashboard_user_header and not listed:
-        raise SettingsError("CAPUCHIN_DASHBOARD_USER_HEADER needs CAPUCHIN_DASHBOARD_PROXIES.")
-    try:
-        return tuple(ip_network(entry) for entry in listed)
-    except ValueError as error:
-        raise SettingsError(f"CAPUCHIN_DASHBOARD_PROXIES: {error}.") from None
-
-
-def has_signed_in(settings: Settings, request: Request) -> bool:
-    """Whether a trusted proxy, which the connection itself comes from, names a person."""
-    names = request.headers.getlist(settings.dashboard_user_header)
-    if not settings.dashboard_user_header or request.client is None or len(names) != 1:
-        return False
-    try:
-        peer = ip_address(request.client.host)
-    except ValueError:  # a socket
-        return False
-    peer = (isinstance(peer, IPv6Address) and peer.ipv4_mapped) or peer
-    return bool(names[0].strip()) and any(peer in each for each in parse_proxies(settings))
-
-
 def may_see_all(settings: Settings, request: Request) -> bool:
-    """Whether the token came as `Authorization: Bearer`, or as the password of `Basic`, or a
-    trusted proxy names a person. False if none of this is set."""
-    if has_signed_in(settings, request):
-        return True
+    """Whether the token came as `Authorization: Bearer`, or as the password of `Basic`; False if
+    none is set."""
     wanted = settings.dashboard_token.get_secret_value()
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
@@ -113,7 +82,6 @@ _MOST_KEPT: Final = 20_000_000
 
 class RunRoutes:
     def __init__(self, settings: Settings, storage: Storage) -> None:
-        parse_proxies(settings)
         self._settings = settings
         self._storage = storage
         self._packing = asyncio.Lock()
@@ -305,8 +273,6 @@ class RunRoutes:
     def _denial(self) -> Response:
         if not self._settings.dashboard_token.get_secret_value():
             reason = "Closed. Set CAPUCHIN_DASHBOARD_TOKEN, or follow the link of a status comment."
-            if self._settings.dashboard_user_header:
-                reason = "Closed. Sign in through the proxy, or follow a status comment's link."
             return PlainTextResponse(reason, 403)
         reason = "Send the operator's token as a Bearer token or as the password."
         return PlainTextResponse(reason, 401, {"www-authenticate": 'Basic realm="Capuchin"'})

@@ -107,13 +107,12 @@ class DayBudget:
     ) -> DayBudget | None:
         """The day's budget for the run that `lease` is for; None when no ceiling is set.
 
-        `repository_limit` is the repository's own ceiling; the operator's holds where it is lower.
-        What an earlier worker had reserved for the run is free again.
+        `repository_limit` is the repository's own ceiling. What an earlier worker had reserved for
+        the run is free again.
         """
-        own = [dollars for dollars in (repository_limit, settings.budget_repository_day) if dollars]
         limits: list[_DayLimit] = []
-        if own:
-            limits.append(_DayLimit("repository", lease.run.repo, min(own)))
+        if repository_limit:
+            limits.append(_DayLimit("repository", lease.run.repo, repository_limit))
         if settings.budget_day:
             limits.append(_DayLimit("installation", None, settings.budget_day))
         if not limits:

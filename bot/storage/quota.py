@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -13,19 +13,14 @@ from bot.settings import Timings
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import DAY
 
-# All or nothing: a run that is over one limit counts against none. One that counts already, which
-# an earlier start of it did, stays.
+# A run that counts already, which an earlier start of it did, stays.
 COUNT_SCRIPT: Final = """
-for i, key in ipairs(KEYS) do
-  local limit = tonumber(ARGV[2 + i])
-  if limit > 0 and redis.call('SISMEMBER', key, ARGV[1]) == 0
-    and redis.call('SCARD', key) >= limit then return i end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('SADD', key, ARGV[1])
-  redis.call('EXPIRE', key, ARGV[2])
-end
-return 0
+local limit = tonumber(ARGV[3])
+if limit > 0 and redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0
+  and redis.call('SCARD', KEYS[1]) >= limit then return 0 end
+redis.call('SADD', KEYS[1], ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 1
 """
 
 
@@ -53,16 +48,10 @@ RenderNotice = Callable[[int, str], str]
 class QuotaCounter(RedisRecords):
     """Counts the runs of a day. Every method raises redis-py's errors."""
 
-    async def claim(
-        self, run_id: RunId, day: str, counted_by: Sequence[str], limits: Sequence[int]
-    ) -> int | None:
-        """Count the run, once, for each of `counted_by`, unless one is at its limit.
-
-        The index of that one, or None when the run was counted. A limit of 0 means unlimited.
-        """
-        keys = [self._keys.quota(one, day) for one in counted_by]
-        over = int(await run_script(self._redis, COUNT_SCRIPT, keys, [run_id, 2 * DAY, *limits]))
-        return over - 1 if over else None
+    async def claim(self, run_id: RunId, day: str, counted_by: str, limit: int) -> bool:
+        """Count the run, once, unless `counted_by` is at the limit; 0 means unlimited."""
+        key = self._keys.quota(counted_by, day)
+        return bool(await run_script(self._redis, COUNT_SCRIPT, [key], [run_id, 2 * DAY, limit]))
 
 
 class Refusals(RedisRecords):

@@ -90,7 +90,7 @@ class _IssueAssigned(_IssuePayload):
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         assignee = self.assignee.login if self.assignee else ""
-        if self.sender.is_bot or not delivery.names.is_assignee(assignee):
+        if self.sender.is_bot or not delivery.names.is_app(assignee):
             return None
         return self._to_run_request(delivery)
 

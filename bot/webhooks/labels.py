@@ -72,12 +72,10 @@ class BotNames:
     app: str
     slug: str = ""
     """As GitHub has it; empty until that is known."""
-    assignee: str = ""
-    """An account that issues are assigned to for the bot; empty: none."""
 
     @classmethod
     def of(cls, settings: Settings) -> BotNames:
-        return cls(label=settings.label, app=settings.app_name, assignee=settings.assignee)
+        return cls(label=settings.label, app=settings.app_name)
 
     def with_slug(self, slug: str) -> BotNames:
         """The same with the name that GitHub has."""
@@ -95,10 +93,6 @@ class BotNames:
 
     def is_app(self, login: str) -> bool:
         return login.casefold() in {f"{name}[bot]".casefold() for name in self.called}
-
-    def is_assignee(self, login: str) -> bool:
-        named = bool(login) and login.casefold() == self.assignee.casefold()
-        return named or self.is_app(login)
 
 
 def has_label(labels: Iterable[str], label: str) -> bool:

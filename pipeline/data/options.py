@@ -80,37 +80,19 @@ class SharedOptions(BaseModel):
     starts the edits from the best answers (SWE-Reasoner); `codemonkeys` and `swe_reasoner` are the
     methods of both papers as published, without what was added here: controls for experiments,
     which propose whatever edit they select. Keys beside it win. Empty: the operator's."""
-    # The paper always tries all samples.
-    adaptive: bool = True
-    """Start edits in waves and stop when independent edits agree; false: always try all."""
-    attempts: int = Field(default=8, ge=1, le=50)
-    """How many model replies each edit and each test may take; malformed replies count."""
     # The paper's model did not think.
     thinking_tokens: int = Field(default=0, ge=0, le=64_000)
     """Tokens that the model may think before each reply; 0: off. Only Anthropic's models and vLLM
     with `--reasoning-parser` support it."""
-    context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)
-    """Token budget for the source files that the model is shown."""
-    include: tuple[str, ...] = ()
-    """Glob patterns of the only files to read, vendored ones included. Empty: all sources."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of files not to read, beside those that `.gitattributes` marks."""
-    finalists: int = Field(default=3, ge=1, le=20)
-    """How many of the best edits a model chooses among, by tests that tell them apart."""
     execution_seconds: float = Field(default=100, gt=0, le=3600)
     """Processor seconds that one reproduction script may use."""
-    suite_seconds: float = Field(default=120, gt=0, le=6 * 3600)
-    """Processor seconds that one run of the repository's test suite may use; of a longer suite,
-    only the tests near an edit are run."""
     # The paper has no limit.
     minutes: float = Field(default=120, ge=0, le=7 * 24 * 60)
     """Minutes that a run may work once the repository is installed; 0: no limit.
     Later steps keep a part of it: the repository's tests are cut short before the regression test,
     and an edit that is chosen by then is proposed with the evidence that there is."""
-    # The paper runs no tests of the repository before the choice.
-    nearby_seconds: float = Field(default=25, ge=0, le=3600)
-    """Processor seconds that the tests near an edit may use, run after each edit without and with
-    it; 0: off."""
     # The paper always proposes. The default holds back what is wrong more often than four in five.
     confidence: float = Field(default=0.2, ge=0, le=1)
     """Least estimated probability of a correct fix for opening a pull request; 0: always open."""
@@ -120,8 +102,6 @@ class SharedOptions(BaseModel):
     or `never`."""
     never_touch: tuple[str, ...] = ()
     """Glob patterns of paths that no edit may change."""
-    allow_lock_files: bool = False
-    """Allow edits to package managers' lock files, such as `poetry.lock`."""
 
 
 class Options(SharedOptions):
@@ -130,6 +110,22 @@ class Options(SharedOptions):
     Defaults are the paper's unless said otherwise.
     """
 
+    # The paper always tries all samples.
+    adaptive: bool = True
+    """Start edits in waves and stop when independent edits agree; false: always try all."""
+    attempts: int = Field(default=8, ge=1, le=50)
+    """How many model replies each edit and each test may take; malformed replies count."""
+    context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)
+    """Token budget for the source files that the model is shown."""
+    finalists: int = Field(default=3, ge=1, le=20)
+    """How many of the best edits a model chooses among, by tests that tell them apart."""
+    suite_seconds: float = Field(default=120, gt=0, le=6 * 3600)
+    """Processor seconds that one run of the repository's test suite may use; of a longer suite,
+    only the tests near an edit are run."""
+    # The paper runs no tests of the repository before the choice.
+    nearby_seconds: float = Field(default=25, ge=0, le=3600)
+    """Processor seconds that the tests near an edit may use, run after each edit without and with
+    it; 0: off."""
     first_wave: int = Field(default=4, ge=1, le=100)
     """Samples in each wave when `adaptive`."""
     agreement: int = Field(default=3, ge=2, le=100)

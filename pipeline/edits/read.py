@@ -168,7 +168,6 @@ async def read_edit(
     *,
     known: Sequence[str] = (),
     never_touch: Iterable[str] = (),
-    allow_lock_files: bool = False,
     current: Mapping[str, PatchedFile | None] = NO_CHANGES,
 ) -> ParsedEdit | Malformed:
     """Read the body of an <edit>; the resulting diff applies to `codebase`.
@@ -182,7 +181,7 @@ async def read_edit(
         case Malformed() as malformed:
             return malformed
         case blocks:
-            draft = _Draft(codebase, tuple(known), tuple(never_touch), allow_lock_files)
+            draft = _Draft(codebase, tuple(known), tuple(never_touch))
             draft.continue_from(current)
     for number, block in enumerate(blocks, 1):
         complaint = await draft.apply(block)
@@ -208,7 +207,6 @@ class _Draft:
     codebase: Codebase
     known: tuple[str, ...]
     never_touch: tuple[str, ...]
-    allow_lock_files: bool
     kinds: dict[str, Text] = field(default_factory=dict[str, Text])
     texts: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """None for a deleted file."""
@@ -260,9 +258,7 @@ class _Draft:
         file = self.codebase.files.get(path)
         if file and file.size > MOST_TEXT:
             return f"{path} is larger than {MOST_TEXT >> 20} MiB: no edit may touch it."
-        return refusal(
-            path, self.codebase.files, self.never_touch, allow_lock_files=self.allow_lock_files
-        )
+        return refusal(path, self.codebase.files, self.never_touch)
 
     def _check_new(self, path: str) -> str | None:
         files = self.codebase.files

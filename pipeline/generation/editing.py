@@ -274,7 +274,6 @@ class EditingMachine(Machine[EditingState]):
             self._codebase,
             known=[file.path for file in self._task.context.files],
             never_touch=self._options.never_touch,
-            allow_lock_files=self._options.allow_lock_files,
         )
         if isinstance(edited, Malformed):
             return edited

@@ -364,7 +364,6 @@ class ExploringMachine(Machine[ExploringState]):
             self._codebase,
             known=[file.path for file in self._task.context.files],
             never_touch=self._options.never_touch,
-            allow_lock_files=self._options.allow_lock_files,
             current=await read_patched(self._codebase, state.diff),
         )
         if isinstance(edited, Malformed):
@@ -417,7 +416,6 @@ class ExploringMachine(Machine[ExploringState]):
             run.changes,
             self._codebase,
             never_touch=self._options.never_touch,
-            allow_lock_files=self._options.allow_lock_files,
         )
         if isinstance(found, Malformed):
             return found.hint

@@ -126,7 +126,6 @@ class ReviseMachine(Machine[ReviseState]):
                     self._resources.codebase,
                     known=[file.path for file in self._files],
                     never_touch=self._resources.options.never_touch,
-                    allow_lock_files=self._resources.options.allow_lock_files,
                 )
                 if isinstance(edited, Malformed):
                     return edited

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from docker.errors import NotFound
 from docker.types import LogConfig
 
 from sandbox.docker.cold_execution import remove_container
@@ -30,6 +29,8 @@ from sandbox.execution.jobs import DeadlinePassed
 from sandbox.guest.network.holder import INDEX_PORT, MEETING, PROXY_PORT
 from sandbox.guest.network.index_cache import FOLDER
 
+NETWORK: Final = "bridge"
+"""The Docker network through which builds reach public addresses."""
 READY_SECONDS: Final = 120
 """How long the two containers may take to start, on a busy host."""
 INDEX_VOLUME: Final = "capuchin-index-2"
@@ -84,7 +85,7 @@ def open_build_network(
 
     They end with the block, or when this process dies.
 
-    gVisor has a loopback interface of its own. Under it, builds are on the operator's network and
+    gVisor has a loopback interface of its own. Under it, builds are on Docker's bridge itself and
     only the metadata addresses are blocked.
 
     Raises:
@@ -97,18 +98,12 @@ def open_build_network(
             container = create_network_container(daemon, base, mode=mode, **settings)
             stack.callback(remove_container, daemon.client, container)
             attached = stack.enter_context(AttachedStream(daemon.client, container))
-            try:
-                daemon.client.start(container)
-            except NotFound as error:
-                raise SandboxUnavailable(
-                    f"Docker has no network {options.network}: {error.explanation}. Create it, or "
-                    "set CAPUCHIN_BUILD_NETWORK to another."
-                ) from error
+            daemon.client.start(container)
             attached.send(json.dumps(asked).encode() + b"\n", seconds=READY_SECONDS)
             return container, attached
 
         if daemon.runtime.name == GVISOR:
-            blocking, attached = start({}, options.network, program=BLOCK_PROGRAM)
+            blocking, attached = start({}, NETWORK, program=BLOCK_PROGRAM)
             wait_until_ready(attached, stop)
             yield BuildNetwork(f"container:{blocking}", options.index_url, None)
             return
@@ -123,7 +118,7 @@ def open_build_network(
             "quota": options.written_mb * 1_000_000,
             "parent": options.parent_proxy(),
         }
-        serving, attached = start(asked, options.network, program="egress.serve", cached=cached)
+        serving, attached = start(asked, NETWORK, program="egress.serve", cached=cached)
         holding, _ = start({}, "none", program="holder.hold", beside=serving)
         wait_until_ready(attached, stop)
         shown = f"http://127.0.0.1:{INDEX_PORT}/simple" if cached else options.index_url

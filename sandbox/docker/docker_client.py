@@ -119,7 +119,7 @@ def check_daemon(client: docker.APIClient) -> str:
     ):
         raise SandboxUnavailable(
             "Podman answers in Docker's place, and does not take the filter of system calls that "
-            "keeps code in. Install Docker, and set CAPUCHIN_DOCKER_URL to its socket."
+            "keeps code in. Install Docker, and set DOCKER_HOST to its socket."
         )
     missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info[name]]
     if not any("seccomp" in option for option in info.get("SecurityOptions") or ()):
@@ -140,12 +140,12 @@ def error_cause(error: Exception) -> str:
     if isinstance(error, APIError):
         return str(error.explanation or text)
     if re.search("CERTIFICATE_VERIFY_FAILED|SSLV3_ALERT|TLSV1_ALERT|TLSV13_ALERT", text):
-        return f"the certificates were not accepted: {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
+        return f"the certificates were not accepted: {text[-200:]}. Check DOCKER_CERT_PATH."
     unreachable = "Connection (refused|aborted|reset)|No such file|Max retries exceeded"
     if re.search(unreachable, text):
         return (
             "no daemon answers. Install and start Docker (`systemctl start docker`), or name its "
-            "socket in DOCKER_HOST or CAPUCHIN_DOCKER_URL."
+            "socket in DOCKER_HOST."
         )
     return text[:500]
 

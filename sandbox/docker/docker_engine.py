@@ -20,6 +20,7 @@ import docker
 
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.build_image import EnvironmentBuild
+from sandbox.docker.build_network import NETWORK
 from sandbox.docker.cold_execution import ColdExecution
 from sandbox.docker.container import Daemon, Runtime, choose_runtime, seccomp_profile
 from sandbox.docker.docker_client import DockerAddress, check_daemon, translate_docker_errors
@@ -184,7 +185,7 @@ class DockerEngine:
                 daemon.client,
                 root=self._options.base_image,
                 address=self._options.address,
-                network=self._options.build.network,
+                network=NETWORK,
                 on_progress=report_progress,
             ),
         )

@@ -69,7 +69,6 @@ class BuildOptions:
     """Environment variables for the steps of builds only, such as the login of a private index.
     They travel over standard input, so that no image and no container's settings hold them. The
     code that is being installed can read them."""
-    network: str = "bridge"
     private_hosts: Sequence[str] = ()
     """Private hosts and networks that builds may reach, as `Destinations` takes them."""
     registries: Sequence[str] = (DOCKER_HUB,)
@@ -84,14 +83,12 @@ class BuildOptions:
     """How much a build may write to its host's disk."""
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for options that would leak a secret, and for the host's network."""
+        """Raise `ValueError` for options that would leak a secret."""
         for name, url in self._addresses().items():
             if url and "@" in urlsplit(url).netloc:
                 raise ValueError(
                     f"{name} must not carry credentials: repositories could read them."
                 )
-        if self.network == "host":
-            raise ValueError("build_network must not be the host's: builds would reach its ports.")
         try:
             Destinations(self.private_hosts)
         except ValueError as error:

@@ -70,7 +70,7 @@ class Cluster:
     """One namespace of one cluster. The constructor does nothing; the first call connects."""
 
     def __init__(self, namespace: str, kubeconfig: Path | None = None) -> None:
-        """`kubeconfig` says how to connect; None means as a pod of the cluster itself."""
+        """`kubeconfig` says how to connect; None: by `KUBECONFIG`, or as a pod of the cluster."""
         self.namespace = namespace
         self._kubeconfig = kubeconfig
         self._guard = threading.Lock()
@@ -223,15 +223,11 @@ class Cluster:
 
         given: Any = kubernetes.Configuration()
         try:
-            if self._kubeconfig is not None:
-                cast(Any, config).load_kube_config(
-                    str(self._kubeconfig), client_configuration=given
-                )
-            else:
-                cast(Any, config).load_incluster_config(client_configuration=given)
+            named = {"config_file": str(self._kubeconfig)} if self._kubeconfig else {}
+            cast(Any, config).load_config(client_configuration=given, **named)
         except config.ConfigException as error:
             raise SandboxUnavailable(
-                f"The cluster cannot be reached: {error} Set CAPUCHIN_KUBECONFIG, or run inside "
+                f"The cluster cannot be reached: {error} Set KUBECONFIG, or run inside "
                 "the cluster with a service account."
             ) from None
         return kubernetes.ApiClient(given)

@@ -112,8 +112,8 @@ def redis(folder: Path) -> Generator[str]:
 def serve(folder: Path, env: Mapping[str, str]) -> Generator[str]:
     """`capuchin serve` with settings from the environment; its address."""
     port = find_free_port()
-    words = [sys.executable, "-m", "bot", "serve"]
-    with running(words, {**env, "CAPUCHIN_PORT": str(port)}, folder / "serve.log"):
+    words = [sys.executable, "-m", "bot", "serve", f"--port={port}"]
+    with running(words, env, folder / "serve.log"):
         wait_for(port)
         yield f"http://127.0.0.1:{port}"
 

@@ -141,18 +141,18 @@ def test_wrong_usage_is_2(words: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["demo", "serve", "worker", "doctor", "setup", "fix"])
 def test_an_invalid_setting_is_wrong_usage(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CAPUCHIN_PORT", "many")
+    monkeypatch.setenv("CAPUCHIN_WORKER_RUNS", "many")
     url = ["https://github.com/a/b/issues/1"] if command == "fix" else []
     ended = here(command, *url)
     assert (ended.code, ended.out) == (2, "")
-    assert "CAPUCHIN_PORT" in ended.err
+    assert "CAPUCHIN_WORKER_RUNS" in ended.err
 
 
 def test_what_cannot_be_done_is_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrong.yml").write_text("samples: 0\n")
     assert here("config", "check", "wrong.yml", cwd=tmp_path).code == 1
     assert here("config", "show", "wrong.yml", cwd=tmp_path).code == 1
-    monkeypatch.setenv("CAPUCHIN_DOCKER_URL", "unix:///nowhere.sock")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     assert here("demo", cwd=tmp_path).code == 1
 
 

@@ -142,7 +142,6 @@ async def played(folder: Path) -> Scene:
                 **recorded(url),
                 "CAPUCHIN_REDIS_URL": queue,
                 "CAPUCHIN_WEBHOOK_SECRET": SECRET,
-                "CAPUCHIN_STOP_SECONDS": "0",
                 "CAPUCHIN_WORKER_RUNS": "3",
             }
             with serve(folder, env) as server, worker(folder, env) as process:

@@ -110,7 +110,7 @@ def test_out_of_budget_ends_with_4(desk: Desk, fixed: Ended) -> None:
 
 
 def test_a_failure_ends_with_1_and_can_be_gone_on_with(desk: Desk) -> None:
-    away = {"CAPUCHIN_DOCKER_URL": "unix:///nowhere.sock"}
+    away = {"DOCKER_HOST": "unix:///nowhere.sock"}
     ended = desk.capuchin("fix", *INPUT, "--out", "failed", **away)
     assert (ended.code, ended.out) == (1, "")
     assert "run" in desk.files("failed")
@@ -193,7 +193,7 @@ def test_recall_is_measured_with_these_fields_and_files(desk: Desk) -> None:
 def test_config_and_doctor_print_these_fields(desk: Desk) -> None:
     (desk.folder / "wrong.yml").write_text("sampels: 1\n")
     (desk.folder / "right.yml").write_text("samples: 1\n")
-    away = {"CAPUCHIN_DOCKER_URL": "unix:///nowhere.sock"}
+    away = {"DOCKER_HOST": "unix:///nowhere.sock"}
     redis = "redis://127.0.0.1:9/0"
     doctor = desk.capuchin("doctor", "--json", CAPUCHIN_REDIS_URL=redis, **away)
     assert (doctor.code, doctor.json["works"]) == (1, False)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from bot.data.job import Job, Outcome, PlanOutcome, SolveOutcome, VerificationRequest
+from bot.data.job import EVIDENCE_RUNS, Job, Outcome, PlanOutcome, SolveOutcome, VerificationRequest
 from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
@@ -105,7 +105,7 @@ class FakeRunner(PipelineRunner):
         self.asked.append(request)
         if self.verifying is not None:
             self.verifying()
-        times = range(request.times)
+        times = range(EVIDENCE_RUNS)
         return Verification(
             path=request.test,
             command=request.command,

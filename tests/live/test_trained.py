@@ -106,18 +106,15 @@ def make_settings(url: str) -> Settings:
     return Settings.model_validate(
         {
             "solver_model": f"openai:{NAME}@{url}",
-            "orm_model": f"openai:orm@{url}",
-            "orm_reference": f"openai:{NAME}@{url}",
+            "orm_model": f"openai:orm@{url},openai:{NAME}@{url}",
             "prm_model": f"openai:prm@{url}",
         }
     )
 
 
 async def check_doctor(settings: Settings, url: str) -> None:
-    for field in ("orm_model", "orm_reference"):
-        told = await check_reward(settings, field)
-        assert f"{LENGTH:,}" in told
-        assert told.endswith("with log-probabilities")
+    told = await check_reward(settings, "orm_model")
+    assert told.count(f"{LENGTH:,}") == told.count("with log-probabilities") == 2
     assert (await check_process_reward(settings)).endswith("with log-probabilities")
     other = replace(settings, orm_model=f"openai:other@{url}")
     with pytest.raises(CheckFailed) as failed:

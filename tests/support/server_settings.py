@@ -20,9 +20,8 @@ def settings(redis_server: RedisServer, redis_prefix: str) -> Settings:
         webhook_secret=SecretStr(SECRET),
         redis_url=redis_server.url,
         redis_prefix=redis_prefix,
-        lease_seconds=60,  # no stall of a busy machine takes it away
-        timings=Timings(sweep_seconds=0.2),
-        stop_seconds=10,
+        # No stall of a busy machine takes a lease away.
+        timings=Timings(sweep_seconds=0.2, lease_seconds=60, stop_seconds=10),
     )
 
 

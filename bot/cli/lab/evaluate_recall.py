@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bot.cli.lab.evaluate_grade import check_trees, write_output
+from bot.runner.models import SCOUT_CALLS
 from bot.settings import Settings
 from pipeline.data.types import Usage
 from pipeline.lab.dataset import BadData, LocatedInstance, read_rows
@@ -91,5 +92,5 @@ def _build_scout(settings: Settings, stack: AsyncExitStack, meter: Meter) -> Mod
     base_url = settings.anthropic_base_url if ours else None
     client = build_model(spec, api_key=key.get_secret_value(), base_url=base_url, sdk_retries=0)
     stack.push_async_callback(client.aclose)
-    window = ConcurrencyWindow(settings.scout_concurrency)
+    window = ConcurrencyWindow(SCOUT_CALLS)
     return ThrottledModel(MeteredModel(client, meter), window)

@@ -174,9 +174,8 @@ async def run_environment(
             redis_url=redis_url,
             data_dir=folder,
             public_url=server,
-            review_seconds=0,  # the visitor waits for the answer
-            # Often, because a person watches; no rate limit applies.
-            timings=replace(base_settings.timings, status_seconds=1),
+            # A visitor watches, and waits for the answer; no rate limit applies.
+            timings=replace(base_settings.timings, status_seconds=1, review_seconds=0),
         )
         recorded = None
         if not settings.anthropic_api_key.get_secret_value():

@@ -156,17 +156,10 @@ _TOPIC = "facts 1"
 """Change it whenever the same content would be judged or counted differently."""
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The globs in `.github/capuchin.yml`, as `pipeline.codebase.text.Globs` reads them."""
-
-    include: tuple[str, ...] = ()
-    """The only files to read, even if they look vendored, documentation or data; empty: all."""
-    exclude: tuple[str, ...] = ()
-
-
-async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Sources:
+async def find_sources(codebase: Codebase, excluded: Sequence[str] = ()) -> Sources:
     """The source files of `codebase`, and all other entries with the reason for leaving them out.
+
+    `excluded`: globs of the settings file, as `pipeline.codebase.text.Globs` reads them.
 
     Contents that an earlier call judged, for any commit or issue, are not read again.
 
@@ -175,9 +168,7 @@ async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Source
     """
     regular = [file for file in codebase.files.values() if file.regular]
     attributes = await read_attributes(codebase, regular)
-    wanted, skipped = await asyncio.to_thread(
-        _filter_by_name, codebase, attributes, rules or Rules()
-    )
+    wanted, skipped = await asyncio.to_thread(_filter_by_name, codebase, attributes, excluded)
 
     async def work(cache: ContentCache) -> dict[ContentKey, str]:
         return await _load_facts(codebase, wanted, cache)
@@ -187,21 +178,19 @@ async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Source
 
 
 def _filter_by_name(
-    codebase: Codebase, attributes: Mapping[str, Attributes], rules: Rules
+    codebase: Codebase, attributes: Mapping[str, Attributes], excluded: Sequence[str]
 ) -> tuple[list[Source], list[SkippedFile]]:
     """The files whose content must decide, and those that are left out by name already."""
-    include, exclude = Globs(rules.include), Globs(rules.exclude)
+    exclude = Globs(excluded)
     wanted: list[Source] = []
     skipped = [SkippedFile(entry.path, "unreadable name") for entry in codebase.skipped]
     for file in codebase.files.values():
         why: SkipReason | None = None
         if not file.regular:
             why = "submodule" if file.mode == SUBMODULE else "symbolic link"
-        elif exclude.first_match(file.path) or (include and not include.first_match(file.path)):
+        elif exclude.first_match(file.path):
             why = "excluded"
-        why = why or _name_reason(
-            file.path, attributes.get(file.path, {}), overridden=bool(include)
-        )
+        why = why or _name_reason(file.path, attributes.get(file.path, {}))
         if why is None and file.size > MAX_BYTES:
             why = "too large"
         if why is None:
@@ -230,13 +219,11 @@ def _filter_by_content(
     return Sources(tuple(files), tuple(sorted(skipped, key=lambda e: e.path)), codebase)
 
 
-def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> SkipReason | None:
+def _name_reason(path: str, attributes: Attributes) -> SkipReason | None:
     """A reason from the attributes, else from the name unless the attributes deny it."""
     stated: list[SkipReason] = [why for why, holds in attributes.items() if holds]
     guesses: list[SkipReason] = [why for why in reasons_from_name(path) if why not in attributes]
-    by_name = ("vendored", "documentation", "data")
-    likely: list[SkipReason] = [why for why in guesses if not (overridden and why in by_name)]
-    return stated[0] if stated else likely[0] if likely else None
+    return next(iter((*stated, *guesses)), None)
 
 
 def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:

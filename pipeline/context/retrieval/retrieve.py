@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from pipeline.codebase.commit import Codebase
-from pipeline.context.files.sources import Rules, Source, Sources, find_sources
+from pipeline.context.files.sources import Source, Sources, find_sources
 from pipeline.context.retrieval.mentions import find_named_files
 from pipeline.context.retrieval.prefilter import prefilter, should_prefilter
 from pipeline.context.scan import OnScanProgress, scan
@@ -45,7 +45,7 @@ async def build_reading_list(codebase: Codebase, issue: Issue, options: Options)
     Raises:
         GitFailed: the repository is damaged.
     """
-    sources = await find_sources(codebase, Rules(options.include, options.exclude))
+    sources = await find_sources(codebase, options.exclude)
     missed = _explain_missed(sources, issue)
     if not should_prefilter(options, len(sources.files)):
         return ReadingList(sources, sources.files, (), missed)

@@ -95,7 +95,8 @@ def failure_sentence(asked: str, where: str, have: str, why: str) -> str:
     return (
         f"This repository {wants}, and the sandbox has {have}. "
         f"{why} The maintainers can name another with `python` or bring one with `dockerfile` in "
-        "the configuration file; the operator can set CAPUCHIN_BUILD_PYTHON_MIRROR."
+        "the configuration file; the operator can set UV_PYTHON_INSTALL_MIRROR in "
+        "CAPUCHIN_BUILD_SECRETS."
     )
 
 

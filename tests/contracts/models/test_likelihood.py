@@ -49,8 +49,9 @@ async def reward_of(
 ) -> AsyncGenerator[tuple[Reward, Meter]]:
     """The reward model as a worker makes it of its settings."""
     solver = "openai:m@http://127.0.0.1:9/v1"
+    both = ",".join(filter(None, (orm, reference)))
     settings = Settings.model_validate(
-        {"solver_model": solver, "orm_model": orm, "orm_reference": reference, "model_api_key": KEY}
+        {"solver_model": solver, "orm_model": both, "model_api_key": KEY}
     )
     store = DirStore(folder / "meter")
     meter = await Meter.open(store, ceiling)

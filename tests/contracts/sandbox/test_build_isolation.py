@@ -17,7 +17,7 @@ from sandbox.docker import build_steps as disk
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
-from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program
 from tests.support.docker import (
     OWNER,
@@ -63,35 +63,6 @@ async def trusted(ca_bundle: Path | None) -> AsyncIterator[DockerEngine]:
     await engine.close()
 
 
-async def test_a_build_goes_out_through_the_network_that_the_operator_names(
-    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
-) -> None:
-    name = f"capuchin-{run_id}"
-    ipam = {"Driver": "default", "Config": [{"Subnet": f"{SUBNET}.0/24"}]}
-    cast(Any, daemon).create_network(name, internal=True, ipam=ipam)
-    with socket.create_server((f"{SUBNET}.1", 0)) as host:
-        port = host.getsockname()[1]
-        knock = f'python3 -c "{KNOCK}" {SUBNET}.1 {port}; exit 1'
-        dockerfile = f"FROM capuchin/base\nRUN {knock}\n"
-        tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": dockerfile})
-        build = BuildOptions(ca_bundle=ca_bundle, network=name, private_hosts=[f"{SUBNET}.0/24"])
-        engine = DockerEngine(DockerOptions(owner=OWNER, build=build))
-        try:
-            for given in ({"setup": [knock]}, {"dockerfile": "Dockerfile"}):
-                with pytest.raises(EnvironmentFailed) as failed:
-                    await build_environment(
-                        engine,
-                        EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given),  # pyright: ignore[reportArgumentType] - either
-                    )
-                assert "HTTP/1.1 200" in failed.value.log
-                connection, (came_from, _) = host.accept()
-                connection.close()
-                assert came_from.startswith(SUBNET)
-        finally:
-            await engine.close()
-            daemon.remove_network(name)
-
-
 async def test_a_build_reaches_the_private_hosts_that_the_operator_names(
     ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
@@ -117,20 +88,6 @@ async def test_a_build_reaches_the_private_hosts_that_the_operator_names(
                 )
             assert "HTTP/1.1 200" in failed.value.log
             await engine.close()
-
-
-async def test_a_network_that_docker_does_not_know_is_reported(
-    ca_bundle: Path | None, tmp_path: Path, run_id: str
-) -> None:
-    engine = DockerEngine(
-        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, network="no-such"))
-    )
-    with pytest.raises(SandboxUnavailable, match=r"no-such.*CAPUCHIN_BUILD_NETWORK"):
-        await build_environment(
-            engine,
-            EnvironmentRequest(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id),
-        )
-    await engine.close()
 
 
 async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
@@ -200,7 +157,7 @@ async def test_a_python_that_is_not_there_is_reported_in_a_sentence_before_anyth
         "This repository asks for Python >=3.13 (requires-python in pyproject.toml), and the "
         "sandbox has 3.11. uv could not fetch Python 3.1"
     )
-    assert "CAPUCHIN_BUILD_PYTHON_MIRROR" in message
+    assert "UV_PYTHON_INSTALL_MIRROR" in message
     assert "127.0.0.1:9/mirror" in failed.value.log  # the mirror was asked, not GitHub
 
 

@@ -142,6 +142,6 @@ async def test_a_daemon_of_another_authority_is_not_trusted(tmp_path: Path) -> N
     with docker_behind_tls(tmp_path / "mine") as port, docker_behind_tls(tmp_path / "other"):
         address = DockerAddress(f"tcp://localhost:{port}", tls=tmp_path / "other")
         engine = DockerEngine(DockerOptions(address=address))
-        with pytest.raises(SandboxUnavailable, match="CAPUCHIN_DOCKER_TLS_DIR"):
+        with pytest.raises(SandboxUnavailable, match="DOCKER_CERT_PATH"):
             await engine.check()
         await engine.close()

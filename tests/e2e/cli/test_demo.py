@@ -161,9 +161,9 @@ def test_a_package_that_was_tampered_with_is_not_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({"CAPUCHIN_DOCKER_URL": "unix:///nowhere.sock"}, "Docker could not be reached"),
+        ({"DOCKER_HOST": "unix:///nowhere.sock"}, "Docker could not be reached"),
         ({"PATH": "/nowhere"}, "redis-server is not installed"),
-        ({"CAPUCHIN_PORT": "many"}, "CAPUCHIN_PORT"),
+        ({"CAPUCHIN_WORKER_RUNS": "many"}, "CAPUCHIN_WORKER_RUNS"),
     ],
 )
 def test_what_is_missing_is_reported_in_a_sentence(

@@ -26,6 +26,7 @@ from bot.cli.doctor_services import CheckFailed, check_permissions
 from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.settings import Settings
 from pipeline.models.providers.provider_http import DOCTOR_CALL
+from sandbox.docker import build_network, docker_engine
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.docker_client import connect
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
@@ -99,26 +100,28 @@ async def test_served_adapters_are_asked_for_what_a_run_asks(recorded_bot: BotHa
             prm_model=f"openai:prm@{other}/v1",
         )
         checks = {check.name: check for check in await run_checks(settings)}
-        trained = replace(settings, orm_reference=f"openai:base@{url}/v1")
+        trained = replace(settings, orm_model=f"{settings.orm_model},openai:base@{url}/v1")
         implicit = {check.name: check for check in await run_checks(trained)}
     found = checks["reward model"].found
     assert found.startswith(settings.orm_model)
     assert "16,384" in found
     assert not checks["process reward model"].works
     assert "base, orm" in checks["process reward model"].mend
-    for name in ("reward model", "reference model"):
-        assert "log-probabilities" in implicit[name].found
+    assert implicit["reward model"].found.count("log-probabilities") == 2
 
 
 def _recording(*answers: RecordedAnswer) -> Recording:
     return Recording(version=1, note="Written by hand.", answers=answers)
 
 
-async def test_what_the_app_lacks_and_what_did_not_arrive_is_said(bot: BotHarness) -> None:
+async def test_what_the_app_lacks_and_what_did_not_arrive_is_said(
+    bot: BotHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///no")
     hub, app = bot.hub, bot.hub.app
     await bot.report_issue(bot.add_repo())
     await hub.webhooks.wait_until_idle()
-    settings = replace(bot.settings, redis_url="redis://127.0.0.1:9/0", docker_url="unix:///no")
+    settings = replace(bot.settings, redis_url="redis://127.0.0.1:9/0")
     checks = {check.name: check for check in await run_checks(settings)}
     assert re.match(r"(\d+) .*\b\1\b", checks["webhooks"].found)
     hub.app = dataclasses.replace(
@@ -218,10 +221,12 @@ async def test_an_app_that_github_does_not_know_is_found_with_its_mend(
     assert "CAPUCHIN_GITHUB" in app.mend
 
 
-async def test_nothing_set_at_all_is_many_mends_and_no_crash() -> None:
+async def test_nothing_set_at_all_is_many_mends_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     settings = Settings(
         redis_url="redis://127.0.0.1:9/0",
-        docker_url="unix:///nowhere.sock",
         anthropic_base_url="http://127.0.0.1:9",
     )
     checks = await run_checks(settings)
@@ -251,12 +256,13 @@ def far(way: str, own: OwnDaemon, folder: Path) -> Generator[dict[str, str]]:
         skip_without_sshd()
         with docker_behind_ssh(folder) as url, pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
-            yield {"CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://")}
+            yield {"DOCKER_HOST": url + own.url.removeprefix("unix://")}
         return
     with docker_behind_tls(folder, own.url.removeprefix("unix://")) as port:
         yield {
-            "CAPUCHIN_DOCKER_URL": f"tcp://localhost:{port}",
-            "CAPUCHIN_DOCKER_TLS_DIR": str(folder),
+            "DOCKER_HOST": f"tcp://localhost:{port}",
+            "DOCKER_TLS_VERIFY": "1",
+            "DOCKER_CERT_PATH": str(folder),
         }
 
 
@@ -290,8 +296,13 @@ async def test_nothing_of_ours_is_left_where_docker_is_far_away(
     redis_server: RedisServer,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for module in (build_network, docker_engine):
+        monkeypatch.setattr(module, "NETWORK", "none")  # that daemon has no other
     with far(way, own, tmp_path_factory.mktemp("far")) as led:
+        for name, value in led.items():
+            monkeypatch.setenv(name, value)
         # Its name is short: a socket lies in it, whose path may have 107 bytes.
         await nothing_is_left(led, own, redis_server, tmp_path, tmp_path_factory.mktemp("t"))
 
@@ -301,7 +312,6 @@ async def nothing_is_left(
 ) -> None:
     environment = {
         **led,
-        "CAPUCHIN_BUILD_NETWORK": "none",  # that daemon has no other
         "CAPUCHIN_REDIS_URL": redis_server.url,
         "CAPUCHIN_REDIS_PREFIX": f"{tmp_path.name}:",
         "CAPUCHIN_DATA_DIR": str(tmp_path / "data"),
@@ -344,9 +354,8 @@ async def test_pods_go_and_the_builders_images_too(
         environment = {
             "CAPUCHIN_SANDBOX": "kubernetes",
             "CAPUCHIN_SANDBOX_REGISTRY": "registry.invalid/x",
-            "CAPUCHIN_KUBECONFIG": str(cluster.kubeconfig(tmp_path)),
-            "CAPUCHIN_DOCKER_URL": own.url,
-            "CAPUCHIN_BUILD_NETWORK": "none",
+            "KUBECONFIG": str(cluster.kubeconfig(tmp_path)),
+            "DOCKER_HOST": own.url,
             "CAPUCHIN_REDIS_URL": redis_server.url,
             "CAPUCHIN_REDIS_PREFIX": f"{tmp_path.name}:",
         }

@@ -371,16 +371,6 @@ async def test_a_folder_that_another_version_began_is_reported(
     assert all(word in said for word in ("format 9", f"format {FORMAT}", "--out"))
 
 
-async def test_a_package_index_with_a_password_is_reported(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
-) -> None:
-    local_fix.commit({"till.txt": "x"})
-    index = {"build_index_url": "https://me:secret@example.com/simple"}
-    code = await local_fix.fix(settings=replace(local_fix.settings, **index))
-    said = capsys.readouterr().err
-    assert (code, "CAPUCHIN_BUILD_INDEX_URL" in said, "secret" in said) == (2, True, False)
-
-
 async def test_an_invalid_confidence_is_one_sentence(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -216,19 +216,6 @@ async def test_auto_opens_a_pull_request_that_is_ready_for_review(bot: BotHarnes
     assert [pull.draft for pull in repo.pulls] == [False]
 
 
-async def test_an_issue_assigned_to_the_operators_account_is_worked_on(start_bot: StartBot) -> None:
-    async with start_bot(assignee="capuchin-worker") as bot:
-        repo = bot.add_repo()
-        issue = await bot.report_issue(repo)
-        await bot.hub.assign(issue, "bob", "alice")
-        await bot.settle()
-        assert repo.pulls == []
-        issue.assignees.clear()
-        await bot.hub.assign(issue, "Capuchin-Worker", "alice")
-        await bot.settle()
-        assert len(repo.pulls) == 1
-
-
 async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(
     bot: BotHarness,
 ) -> None:

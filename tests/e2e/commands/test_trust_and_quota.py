@@ -45,9 +45,14 @@ async def test_trust_says_who_may_command(
     assert bot.runner.jobs == []
 
 
-async def test_an_app_that_is_trusted_may_label_and_nothing_else(bot: BotHarness) -> None:
+async def test_an_app_that_is_trusted_may_label_and_nothing_else(start_bot: StartBot) -> None:
+    async with start_bot(quota_person=1) as bot:
+        await check_that_a_trusted_app_labels_once(bot)
+
+
+async def check_that_a_trusted_app_labels_once(bot: BotHarness) -> None:
     sorter = bot.hub.add_app_account("sorter[bot]")
-    repo = bot.add_repo(config='trust: [write, "sorter[bot]"]\nquota: {person: 1}\n')
+    repo = bot.add_repo(config='trust: [write, "sorter[bot]"]\n')
     issue, other = await bot.report_issue(repo), await bot.report_issue(repo)
     comment = await bot.comment(issue, "/capuchin fix", by=sorter.login)
     await bot.settle()
@@ -117,36 +122,22 @@ async def test_in_a_private_repository_a_stranger_is_nobody(bot: BotHarness) -> 
     assert bot.runner.jobs == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "config", "whose"),
-    [
-        ({"quota_person": 1}, "", "for one person"),
-        ({"quota_repository": 1}, "", "for this repository"),
-        ({"quota_installation": 1}, "", "for all repositories of this installation"),
-        ({}, "quota: {person: 1}\n", "for one person"),
-        ({}, "quota: {repository: 1}\n", "for this repository"),
-        ({"quota_person": 1}, "quota: {person: 5}\n", "for one person"),
-    ],
-)
-async def test_a_quota_is_kept_and_explained_politely(
-    start_bot: StartBot, fields: dict[str, int], config: str, whose: str
-) -> None:
-    async with start_bot(**fields) as bot:
-        repo = bot.add_repo(config=config)
+async def test_a_quota_is_kept_and_explained_politely(start_bot: StartBot) -> None:
+    async with start_bot(quota_person=1) as bot:
+        repo = bot.add_repo()
         first, second = await bot.report_issue(repo), await bot.report_issue(repo)
         for issue in (first, second):
             await bot.ask_by_label(issue)
         assert (await bot.run_of(first)).status is RunStatus.OPENED_PULL_REQUEST
         assert (await bot.run_of(second)).status is RunStatus.REFUSED
         (said,) = bot.comments_of(second)
-        assert whose in said
+        assert "for one person" in said
         assert "tomorrow" in said
         assert second.labels == []
 
 
 async def test_without_quotas_there_is_no_limit(start_bot: StartBot) -> None:
-    none = {"quota_person": 0, "quota_repository": 0, "quota_installation": 0}
-    async with start_bot(**none) as bot:
+    async with start_bot(quota_person=0) as bot:
         repo = bot.add_repo()
         for _ in range(2):
             await bot.label(await bot.report_issue(repo))
@@ -165,15 +156,6 @@ async def test_strangers_words_are_left_out_and_counted(bot: BotHarness) -> None
     read = bot.runner.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
     assert "Not read: 1 " in bot.comments_of(issue)[0]
-
-
-async def test_strangers_words_can_be_shown_as_theirs(bot: BotHarness) -> None:
-    issue = await bot.report_issue(bot.add_repo(config="untrusted_comments: mark\n"))
-    await bot.comment(issue, "I see it too.", by="mallory")
-    await bot.ask_by_label(issue)
-    (read,) = bot.runner.jobs[0].issue.discussion
-    assert (read.partition(",")[0], read.endswith(": I see it too.")) == ("mallory", True)
-    assert "Not read" not in bot.comments_of(issue)[0]
 
 
 async def test_what_is_changed_after_the_work_was_asked_for_is_not_read(bot: BotHarness) -> None:

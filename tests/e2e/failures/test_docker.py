@@ -17,7 +17,6 @@ from capuchin_demo.hub.state import Repo
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
 from sandbox.engine import EnvironmentRequest
-from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.docker import build_environment, containers_of
@@ -44,7 +43,7 @@ def own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[OwnDaemon]
 
 async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings: Settings) -> None:
     """Give `own` the repository's environment: it has no network to install one with."""
-    engine = build_engine(replace(settings, docker_url=""))
+    engine = build_engine(settings)
     codebase = await Codebase.open(repo.git.path, repo.git.log("main")[0].sha)
     image = await build_environment(
         engine, EnvironmentRequest(await codebase.build_tree(), scope=repo.full_name)
@@ -60,11 +59,15 @@ async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings
 # The SDK does not close a socket by which nobody could be reached.
 @pytest.mark.filterwarnings("ignore:unclosed <socket.*family=1,:ResourceWarning")
 async def test_docker_restarted_in_the_middle_of_a_run(
-    own: OwnDaemon, daemon: docker.APIClient, start_recorded_bot: StartBot
+    own: OwnDaemon,
+    daemon: docker.APIClient,
+    start_recorded_bot: StartBot,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with start_recorded_bot(shop.answers(SLOW), docker_url=own.url) as bot:
+    async with start_recorded_bot(shop.answers(SLOW)) as bot:
         repo = bot.add_repo()
         await furnish(own, daemon, repo, bot.settings)
+        monkeypatch.setenv("DOCKER_HOST", own.url)
         issue = await bot.open_issue(repo)
         run = await bot.run_of(issue)
         async with bot.working(settle=False, model_waits=()):

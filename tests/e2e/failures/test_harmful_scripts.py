@@ -53,9 +53,6 @@ SCRIPTS: Final = {
 CONFIG = f"""\
 version: 1
 samples: {len(SCRIPTS)}
-attempts: 1
-evidence_runs: 1
-adaptive: false
 execution_seconds: {SECONDS}
 """
 
@@ -66,9 +63,10 @@ async def test_scripts_that_do_harm(start_recorded_bot: StartBot) -> None:
         RecordedAnswer(call=f"testing/{number}", turn=0, reply=f"<script>\n{script}\n</script>")
         for number, (script, _, _) in enumerate(SCRIPTS.values())
     )
+    no_better = RecordedAnswer(call="testing", reply="I cannot do better.")
     fix = RecordedAnswer(call=f"editing/{len(SCRIPTS) - 1}", turn=0, reply=shop.RIGHT)
     others = RecordedAnswer(call="editing", reply="With such a script I cannot tell.")
-    recording = shop.answers(*written, fix, others)
+    recording = shop.answers(*written, no_better, fix, others)
     async with start_recorded_bot(recording, sandbox_memory_mb=256) as bot:
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": CONFIG})
         issue = await bot.open_issue(repo)

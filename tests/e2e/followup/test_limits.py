@@ -49,13 +49,15 @@ async def test_each_thread_is_told_what_was_done_about_it(start_bot: StartBot) -
         )
 
 
-@pytest.mark.parametrize("whose", ["person", "repository"])
 async def test_what_is_over_a_quota_is_reported_once_and_followed_the_next_day(
-    bot: BotHarness, whose: str
+    start_bot: StartBot,
 ) -> None:
-    repo, pull = await open_pull(bot)
-    limit: dict[str, str | None] = {".github/capuchin.yml": f"quota: {{{whose}: 1}}\n"}
-    await bot.hub.commit(repo, "main", limit, "Limit", "alice")
+    async with start_bot(review_seconds=0, quota_person=1) as bot:
+        await check_that_feedback_over_the_quota_waits(bot)
+
+
+async def check_that_feedback_over_the_quota_waits(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
     for _ in range(2):
         await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
     assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
@@ -63,8 +65,7 @@ async def test_what_is_over_a_quota_is_reported_once_and_followed_the_next_day(
     assert "@alice" in said
     assert "tomorrow" in said
     ref, day = ref_of(pull.repo), now().date().isoformat()
-    for of in (f"{ref.installation}@alice", f"repository-{ref.id}"):
-        await bot.redis.delete(bot.storage.keys.quota(of, day))  # midnight
+    await bot.redis.delete(bot.storage.keys.quota(f"{ref.installation}@alice", day))  # midnight
     await bot.receive_review(pull, "alice", lines=[("shop.py", 1, "And here?")])
     (task,) = bot.runner.tasks
     assert len(task.feedback) == 3

@@ -71,7 +71,7 @@ async def test_a_pull_request_is_looked_after_without_an_event(
 
 @moves
 async def test_statistics_and_quotas_go_on(start_bot: StartBot, move: Move) -> None:
-    async with start_bot(quota_repository=1) as bot:
+    async with start_bot(quota_person=1) as bot:
         repo, _ = await open_pull(bot)
         await move(bot, repo)
         second = await bot.report_issue(repo)

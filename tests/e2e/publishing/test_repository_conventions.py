@@ -161,8 +161,6 @@ async def test_labels_of_the_configuration_are_put_on(manual_bot: BotHarness) ->
         ("labels: ['']", '"labels.0"'),
         ("labels: [x" + "x" * 60 + "]", '"labels.0"'),
         ("draft: sometimes", '"draft'),
-        ("evidence_runs: 0", '"evidence_runs"'),
-        ("stale_days: -1", '"stale_days"'),
         ("follow_up: maybe", '"follow_up"'),
     ],
 )
@@ -175,10 +173,10 @@ def test_a_mistake_in_these_settings_is_reported(text: str, words: str) -> None:
 async def test_the_organisations_settings_stand_for_what_the_repository_leaves_out(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    hub.add_repo("acme/.github", {".github/capuchin.yml": "samples: 7\nattempts: 2\n"})
-    await manual_bot.publish(**{".capuchin.yml": b"attempts: 5\n"})
+    hub.add_repo("acme/.github", {".github/capuchin.yml": "samples: 7\nminutes: 2\n"})
+    await manual_bot.publish(**{".capuchin.yml": b"minutes: 5\n"})
     options = manual_bot.runner.jobs[0].options
-    assert (options.samples, options.attempts) == (7, 5)
+    assert (options.samples, options.minutes) == (7, 5)
 
 
 async def test_an_organisation_can_switch_us_off(manual_bot: BotHarness, hub: LocalHub) -> None:

@@ -100,8 +100,6 @@ class World:
                     redis_url=redis_url,
                     redis_prefix=f"sequences-{uuid4().hex[:8]}:",
                     quota_person=0,
-                    quota_repository=0,
-                    quota_installation=0,
                     review_seconds=5,
                     reverify_seconds=30,
                     missed_seconds=0.2,

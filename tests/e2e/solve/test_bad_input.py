@@ -88,8 +88,11 @@ async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> N
         assert_told(repo, issue, run)
 
 
-async def test_docker_is_down(start_recorded_bot: StartBot) -> None:
-    async with start_recorded_bot(docker_url="tcp://127.0.0.1:9", patience_seconds=0) as bot:
+async def test_docker_is_down(
+    start_recorded_bot: StartBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    async with start_recorded_bot(patience_seconds=0) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
@@ -147,16 +150,13 @@ def assert_ended(repo: Repo, issue: Issue, run: Run, ceiling: str, spent: str) -
 
 
 @pytest.mark.parametrize(
-    ("settings", "budget", "ceiling"),
-    [
-        ({}, "budget: {run: 0.15}", "The limit for one run"),
-        ({"budget_repository_day": 0.15}, "budget: {day: 5}", DAY),
-    ],
+    ("budget", "ceiling"),
+    [("budget: {run: 0.15}", "The limit for one run"), ("budget: {day: 0.15}", DAY)],
 )
 async def test_a_run_that_reaches_a_ceiling_ends_and_says_what_it_spent(
-    start_recorded_bot: StartBot, settings: dict[str, float], budget: str, ceiling: str
+    start_recorded_bot: StartBot, budget: str, ceiling: str
 ) -> None:
-    async with start_recorded_bot(DEAR, **settings) as bot:
+    async with start_recorded_bot(DEAR) as bot:
         repo = bot.add_repo(files=files(budget))
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)

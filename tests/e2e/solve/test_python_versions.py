@@ -13,6 +13,7 @@ from pathlib import Path
 
 import docker
 import pytest
+from pydantic import SecretStr
 
 from bot.cli import local_run
 from bot.runner.sandbox import build_engine
@@ -52,7 +53,9 @@ async def test_one_that_is_nowhere_is_reported_before_any_money_is_spent(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(asks_for("<3.8"))
-    settings = replace(local_fix.settings, build_python_mirror=NOWHERE)
+    settings = replace(
+        local_fix.settings, build_secrets={"UV_PYTHON_INSTALL_MIRROR": SecretStr(NOWHERE)}
+    )
     assert await local_fix.fix(settings=settings) == local_run.FAILED
     said = capsys.readouterr().err
     assert ("<3.8" in said, "3.7" in said) == (True, True)

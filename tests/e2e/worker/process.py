@@ -67,6 +67,8 @@ if __name__ == "__main__":
     cast(Any, records).FORMAT = int(sys.argv[1])  # the next release writes another
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    quick = replace(Settings.from_env(), timings=Timings(sweep_seconds=0.2))
+    lease, stop = map(float, sys.argv[2:])
+    timings = Timings(sweep_seconds=0.2, lease_seconds=lease, stop_seconds=stop)
+    quick = replace(Settings.from_env(), timings=timings)
     worker = Worker(quick, handlers_of(stepwise, give_up))
     asyncio.run(worker.run_until_signalled())

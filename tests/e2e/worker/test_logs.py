@@ -117,10 +117,10 @@ def test_the_setting_acts_on_processes(command: str, log_format: str) -> None:
         "CAPUCHIN_GITHUB_APP_ID": "1",
         "CAPUCHIN_GITHUB_PRIVATE_KEY": generate_app().private_key_pem,
         "CAPUCHIN_REDIS_URL": f"redis://127.0.0.1:{find_free_port()}/0",
-        "CAPUCHIN_PORT": "0",
         "ANTHROPIC_API_KEY": "none",
     }
     argv = [sys.executable, "-m", "bot", command]
+    argv += ["--port=0"] if command == "serve" else []
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()

@@ -48,14 +48,14 @@ class Bench:
             "-m",
             "tests.e2e.worker.process",
             str(number),
+            str(lease_seconds),
+            str(stop_seconds),
             cwd=ROOT,
             stderr=PIPE,
             env={
                 "PATH": os.defpath,
                 "CAPUCHIN_REDIS_URL": self._settings.redis_url,
                 "CAPUCHIN_REDIS_PREFIX": self._prefix,
-                "CAPUCHIN_LEASE_SECONDS": str(lease_seconds),
-                "CAPUCHIN_STOP_SECONDS": str(stop_seconds),
             },
         )
         self._workers.append(worker)

@@ -34,7 +34,7 @@ class Bench:
 
     def __init__(self, url: str) -> None:
         self.settings = Settings(
-            redis_url=url, lease_seconds=120, timings=Timings(sweep_seconds=0.5)
+            redis_url=url, timings=Timings(lease_seconds=120, sweep_seconds=0.5)
         )
         self.saved, self.go_on = asyncio.Event(), asyncio.Event()
         self.worker = Worker(self.settings, handlers_of(self._work, self._give_up))

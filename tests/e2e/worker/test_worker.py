@@ -164,7 +164,7 @@ async def test_what_never_comes_back_fails_the_run_after_a_while(
     async def unlucky(run: Run, lease: Lease) -> Run:
         raise TryLater(Failure.SANDBOX_UNAVAILABLE, after=0.1)
 
-    patience = replace(settings, patience_seconds=0.5)
+    patience = replace(settings, timings=replace(settings.timings, patience_seconds=0.5))
     run = await settled(patience, runs, unlucky, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.SANDBOX_UNAVAILABLE)
     assert told.failures == [Failure.SANDBOX_UNAVAILABLE]
@@ -179,7 +179,7 @@ async def test_paying_for_what_never_comes_back_is_no_progress(
         await meter.add("testing/0", "m", Usage(input=1), 0.01)
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.1)
 
-    patience = replace(settings, patience_seconds=0.5)
+    patience = replace(settings, timings=replace(settings.timings, patience_seconds=0.5))
     run = await settled(patience, runs, paying, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.MODEL_UNAVAILABLE)
 
@@ -218,7 +218,7 @@ async def test_a_failure_that_can_never_be_reported_still_ends_the_run(
         raise ZeroDivisionError
 
     told.later = 1_000
-    patience = replace(settings, patience_seconds=0)
+    patience = replace(settings, timings=replace(settings.timings, patience_seconds=0))
     run = await settled(patience, runs, buggy, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
     assert "could not report to the maintainer" in caplog.text
@@ -257,7 +257,7 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
         raise AssertionError("not cancelled")
 
     # Found out at a third of it.
-    short = replace(settings, lease_seconds=6)
+    short = replace(settings, timings=replace(settings.timings, lease_seconds=6))
     run = await settled(short, runs, robbed_once, told)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert run.starts == 2
@@ -270,7 +270,7 @@ async def test_work_longer_than_the_lease_keeps_it(
     settings: Settings, runs: Runs, storage: Storage, redis: Redis, told: Told
 ) -> None:
     # A machine that stands still for two thirds of it takes it away.
-    short = replace(settings, lease_seconds=9)
+    short = replace(settings, timings=replace(settings.timings, lease_seconds=9))
 
     async def slow(run: Run, lease: Lease) -> Run:
         left, renewed = await redis.pttl(storage.keys.run(run.id, "lease")), 0

@@ -8,8 +8,10 @@ import pytest
 
 from bot.runner.sandbox import pod_options
 from bot.settings import (
+    REMOVED,
     Settings,
     SettingsError,
+    find_unknown_variables,
     list_redis_hosts,
     list_redis_passwords,
     parse_redis_url,
@@ -81,3 +83,17 @@ def test_nothing_is_kept_in_the_folder_that_a_command_is_started_in(
 def test_a_value_of_another_kind_is_told_in_plain_words(name: str, value: str, said: str) -> None:
     with pytest.raises(SettingsError, match=rf"^{name}: {said}\.$"):
         Settings.from_env({name: value})
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_variable_stops_the_start_with_a_sentence(name: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^CAPUCHIN_{name} no longer exists: .+\.$"):
+        Settings.from_env({f"CAPUCHIN_{name}": "1"})
+    assert Settings.from_env({f"CAPUCHIN_{name}": ""}) == Settings()
+
+
+def test_only_a_name_that_is_near_is_suggested() -> None:
+    (near,) = find_unknown_variables({"CAPUCHIN_WORKER_RUN": "1"})
+    (far,) = find_unknown_variables({"CAPUCHIN_OLD_THING": "1"})
+    assert "CAPUCHIN_WORKER_RUNS" in near
+    assert far == "CAPUCHIN_OLD_THING is unknown."

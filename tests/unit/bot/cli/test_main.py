@@ -68,7 +68,7 @@ def test_wrong_usage_is_2(words: tuple[str, ...]) -> None:
     ("command", "env", "sentence"),
     [
         ("serve", {}, "CAPUCHIN_WEBHOOK_SECRET is not set."),
-        ("serve", {"CAPUCHIN_PORT": "x"}, "CAPUCHIN_PORT: "),
+        ("serve", {"CAPUCHIN_WORKER_RUNS": "x"}, "CAPUCHIN_WORKER_RUNS: "),
         (
             "serve",
             {"CAPUCHIN_WEBHOOK_SECRET": "x", "CAPUCHIN_REDIS_URL": "x"},
@@ -93,13 +93,13 @@ def test_a_file_of_variables_is_read_and_the_environment_wins(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / ".env"
-    file.write_text("CAPUCHIN_GITHUB_APP_ID='1'\nCAPUCHIN_PORT=x\n")
+    file.write_text("CAPUCHIN_GITHUB_APP_ID='1'\nCAPUCHIN_WORKER_RUNS=x\n")
     # What the command sets is taken back with what this does.
-    for name in ("CAPUCHIN_GITHUB_APP_ID", "CAPUCHIN_PORT"):
+    for name in ("CAPUCHIN_GITHUB_APP_ID", "CAPUCHIN_WORKER_RUNS"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    assert here("worker", "--env", str(file))[2].startswith("capuchin: CAPUCHIN_PORT: ")
-    monkeypatch.setenv("CAPUCHIN_PORT", "8000")
+    assert here("worker", "--env", str(file))[2].startswith("capuchin: CAPUCHIN_WORKER_RUNS: ")
+    monkeypatch.setenv("CAPUCHIN_WORKER_RUNS", "1")
     said = here("worker", "--env", str(file))[2]
     assert said.startswith("capuchin: CAPUCHIN_GITHUB_PRIVATE_KEY is not set.")
     code, _, err = here("serve", "--env", str(tmp_path / "absent"))
@@ -285,7 +285,7 @@ def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> 
     nowhere = f"http://127.0.0.1:{find_free_port()}"
     env = {
         "CAPUCHIN_REDIS_URL": redis_server.url,
-        "CAPUCHIN_DOCKER_URL": "unix:///nowhere.sock",
+        "DOCKER_HOST": "unix:///nowhere.sock",
         "ANTHROPIC_BASE_URL": nowhere,
     }
     code, out, err = capuchin("doctor", "--json", env=env)

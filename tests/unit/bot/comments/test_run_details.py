@@ -191,11 +191,14 @@ def test_hosts_elsewhere_are_named_and_own_ones_are_not() -> None:
     ("fields", "host"),
     [
         ({"redis_url": "redis://user:secret@redis.example.org:6379/0"}, "redis.example.org"),
-        ({"docker_url": "ssh://root@build.example.org"}, "build.example.org"),
-        ({"docker_url": "tcp://builder:2376"}, "builder"),
+        ({"docker": "ssh://root@build.example.org"}, "build.example.org"),
+        ({"docker": "tcp://builder:2376"}, "builder"),
     ],
 )
-def test_what_keeps_and_runs_the_code_counts_too(fields: dict[str, str], host: str) -> None:
+def test_what_keeps_and_runs_the_code_counts_too(
+    fields: dict[str, str], host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", fields.pop("docker", "unix:///var/run/docker.sock"))
     assert sent_note(*OWN, served=True, **fields) == f"Code was sent to `{host}`."
     assert "nowhere else" in sent_note(*OWN, served=True, own_hosts=f"x, {host}", **fields)
 

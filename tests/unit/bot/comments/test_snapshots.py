@@ -40,7 +40,6 @@ from bot.repo_config.model import (
     LayerProblem,
     merge_layers,
 )
-from bot.safe_text import make_marker
 from pipeline.data.types import CommitSha, NoFix, TestScript
 from pipeline.workflows.plan import CostEstimate, Plan
 from pipeline.workflows.verify import Verification
@@ -210,9 +209,6 @@ ANSWERS: Bodies = {
             pulls=NO_PULLS,
         )
     ),
-    "stats: of a month": stats.render_summary(
-        STATS._replace(period="in October 2026"), make_marker("summary", "month=2026-10")
-    ),
     "stats: what days": Reply.HOW_MANY_DAYS.format(name="capuchin", most=365),
     "config: no file": settings_file.render_config(effective("", "")),
     "config propose: done": Reply.SETTINGS_PROPOSED.format(number=12),
@@ -236,11 +232,8 @@ ANSWERS: Bodies = {
 REFUSALS: Bodies = {
     **{name: refusals.refusal_reply(Login("mallory"), Stranger((trust,)))
        for name, trust in (("write", "write"), ("triage", "triage"), ("named", "carol"))},
-    **{f"quota: {of}": refusals.refusal_reply(Login("alice"), QuotaLimit(of, 20))
-       for of in ("person", "repository", "installation")},
-    "quota of a reviewer": refusals.refusal_reply(
-        Login("alice"), QuotaLimit("person", 20), deferred=True
-    ),
+    "quota": refusals.refusal_reply(Login("alice"), QuotaLimit(20)),
+    "quota of a reviewer": refusals.refusal_reply(Login("alice"), QuotaLimit(20), deferred=True),
     "the day's ceiling, repository": Note.PAUSED.format(whose="of this repository"),
 }  # fmt: skip
 
@@ -355,7 +348,7 @@ INNER = {
     # These appear in a terminal, an editor or the README.
     "render_config_lines",
     # Those with tests of their own.
-    "render_curve", "render_file", "fill_template",
+    "render_file", "fill_template",
 }  # fmt: skip
 """Functions whose results are only parts of other texts."""
 

@@ -30,45 +30,26 @@ ACTS: Final[Mapping[str, str]] = {
     "version": "unit/bot/repo_config/test_model.py::test_a_mistake_is_reported_with_its_place",
     "enabled": OUTCOMES + "test_a_repository_can_switch_us_off",
     "trust": WHO + "test_trust_says_who_may_command",
-    "untrusted_comments": WHO + "test_strangers_words_can_be_shown_as_theirs",
-    "quota.person": WHO + "test_a_quota_is_kept_and_explained_politely",
-    "quota.repository": WHO + "test_a_quota_is_kept_and_explained_politely",
     "draft": CARE + "test_a_draft_stays_what_the_repository_says",
     "publish": "e2e/publishing/test_approval.py::"
     "test_an_edit_waits_for_a_trusted_persons_word_and_is_then_published",
     "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
     "base_branch": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
     "branch_prefix": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
-    "evidence_runs": "e2e/followup/test_open_pulls.py::"
-    "test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_says",
     "follow_up": "e2e/followup/test_reviews.py::"
     "test_reviews_are_left_to_people_where_the_repository_says_so",
-    "stale_days": CARE + "test_stale_ones_are_kept_where_the_repository_says_so",
     "answer_ci": "e2e/followup/test_red_ci.py::",
-    "monthly_summary": "e2e/commands/test_stats.py::"
-    "test_the_last_month_is_summed_up_once_where_it_is_wanted",
     "samples": "machines/test_solve.py::"
     "test_four_samples_end_in_the_edit_that_the_selection_machine_chose",
     "generators": "e2e/solve/test_ways_of_solving.py::"
     "test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issue",
     "strategy": "e2e/cli/test_fix.py::"
     "test_the_repository_asks_for_a_search_and_the_command_line_overrides_it",
-    "adaptive": WAVES + "test_without_adaptation_all_samples_are_started",
-    "attempts": "machines/test_solve.py::test_out_of_attempts_the_last_edit_still_counts",
-    "context_tokens": LIMITS + "test_the_model_is_asked_to_keep_to_the_tokens_of_the_context",
     "execution_seconds": LIMITS + "test_a_reproduction_script_may_take_its_seconds",
-    "suite_seconds": LIMITS + "test_the_repositorys_tests_may_take_theirs",
     "minutes": "machines/test_limits.py::"
     "test_when_the_time_is_over_the_chosen_edit_is_still_delivered",
-    "nearby_seconds": "machines/test_editing_feedback.py::test_the_early_tests_can_be_turned_off",
     "thinking_tokens": MODELS + "test_only_the_solver_is_asked_to_think",
-    "batch": MODELS + "test_batches_are_used_where_the_maintainer_accepts_the_delay",
-    "include": CONTEXT + "files/test_sources.py::test_the_configuration_includes_and_excludes",
     "exclude": CONTEXT + "files/test_sources.py::test_excluded_files_are_reported",
-    "selection": CHOOSING
-    + "test_voting_takes_most_tests_passed_and_the_shorter_edit_and_asks_nobody",
-    "finalists": CHOOSING
-    + "test_the_machine_may_choose_among_every_edit_as_the_barrel_of_monkeys_does",
     "confidence": "e2e/solve/test_ways_of_solving.py::"
     "test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_reported",
     "unproven": "machines/test_reproduction_ladder.py::test_a_repository_may_want_nothing_unproven",
@@ -85,7 +66,6 @@ ACTS: Final[Mapping[str, str]] = {
     "build": MAKE,
     "env": MAKE,
     "never_touch": "unit/pipeline/edits/test_read.py::test_a_hostile_path_is_refused",
-    "allow_lock_files": "unit/pipeline/edits/test_corpus.py::test_lock_files_can_be_allowed",
 }
 
 

@@ -41,11 +41,11 @@ def test_without_a_file_every_value_is_a_default() -> None:
 
 
 def test_the_repository_goes_before_its_organisation_key_by_key() -> None:
-    found = of("samples: 3\nattempts: 2\nnever_touch: [a, b]", "samples: 4\nnever_touch: [c]")
-    assert (found.config.samples, found.config.attempts) == (4, 2)
+    found = of("samples: 3\nminutes: 2\nnever_touch: [a, b]", "samples: 4\nnever_touch: [c]")
+    assert (found.config.samples, found.config.minutes) == (4, 2)
     assert found.config.never_touch == ("c",)
     sources = {one.key: one.source for one in list_settings(found)}
-    assert (sources["samples"], sources["attempts"], sources["draft"]) == (OURS, THEIRS, "default")
+    assert (sources["samples"], sources["minutes"], sources["draft"]) == (OURS, THEIRS, "default")
 
 
 def test_a_default_that_a_repository_states_goes_before_its_organisation() -> None:
@@ -108,8 +108,6 @@ def test_the_published_schema_is_current() -> None:
         ('trust: ["@acme/core"]', False),
         ("trust: []", False),
         ("trust: [writ!]", False),
-        ("selection: evidense", False),
-        ("selection: exec", False),
         ("draft: true", True),
         ("draft: maybe", False),
         ("strategy: serch", False),

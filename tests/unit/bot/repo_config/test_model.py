@@ -30,30 +30,20 @@ def test_the_defaults_are_the_pipelines() -> None:
 
 def test_every_setting_reaches_the_pipeline() -> None:
     config = parse_config(
-        "samples: 3\nattempts: 4\ncontext_tokens: 9000\nexecution_seconds: 5\nsuite_seconds: 60\n"
+        "samples: 3\nexecution_seconds: 5\nminutes: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
-        "allow_lock_files: true\nnearby_seconds: 7\n"
-        "include: [src/**]\nexclude: [src/old]\nadaptive: false\n"
-        "selection: machine\nconfidence: 0.6\nbatch: true\nthinking_tokens: 4000\n"
+        "exclude: [src/old]\nconfidence: 0.6\nthinking_tokens: 4000\n"
     )
     assert isinstance(config, RepoConfig)
     assert config.options() == Options(
         samples=3,
-        attempts=4,
-        context_tokens=9000,
         execution_seconds=5,
-        suite_seconds=60,
+        minutes=60,
         dollars=2.5,
         test_command=("python", "-m", "pytest", "a b"),
         never_touch=("vendored/**",),
-        allow_lock_files=True,
-        include=("src/**",),
         exclude=("src/old",),
-        adaptive=False,
-        selection="machine",
         confidence=0.6,
-        nearby_seconds=7,
-        batch=True,
         thinking_tokens=4000,
     )
 
@@ -90,26 +80,24 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("samples: 2020-01-01", 1, 10, "Write a whole number"),
         ("enabled: 1", 1, 10, '"enabled": Write true or false.'),
         ("enabled: 'yes'", 1, 10, "Write true or false, without quotes."),
-        ("selection: best", 1, 12, "Write evidence, voting or machine."),
-        ("selection: exec", 1, 12, 'by "capuchin fix --selection exec". Write evidence, voting'),
+        ("unproven: always", 1, 11, "Write draft or never."),
+        ("version: 1\nadaptive: false", 2, 1, '"adaptive" no longer exists.'),
         ("python: 3.10", 1, 9, "YAML reads this as the number 3.1. Put it in quotes."),
         ("draft: until-green", 1, 8, 'until_green. Did you mean "until_green"?'),
         ("run: 5", 1, 1, '"run" belongs below "budget", indented.'),
         ("budget:\n  samples: 3", 2, 3, '"samples" does not belong below "budget"'),
         ("generators: [{machin: fixed}]", 1, 15, 'machin". Did you mean "machine"?'),
         ("budget:\n\trun: 3", 2, 1, "indent with spaces, not tabs"),
-        ("samples: 1\n\tattempts: 2", 2, 1, "a tab cannot indent a line. Use spaces."),
-        ("samples: 1\n  attempts: 2", 2, 11, "Indent it like its neighbours"),
+        ("samples: 1\n\tminutes: 2", 2, 1, "a tab cannot indent a line. Use spaces."),
+        ("samples: 1\n  minutes: 2", 2, 10, "Indent it like its neighbours"),
         ("samples:3", 1, 1, "with a space after the colon"),
         ("test: [pytest", 1, 7, "this bracket is not closed"),
         ("test: 'pytest", 1, 7, "this quote is not closed"),
         ('trust: ["@acme/core"]', 1, 9, "Write write, triage, a login"),
         ("confidence: 60", 1, 13, "Write a number from 0 to 1."),
-        ("stale_days: -1", 1, 13, "Write a whole number from 0 to 3,650."),
+        ("minutes: -1", 1, 10, "Write a number from 0 to 10,080."),
         ("version: 2", 1, 10, "Write 1."),
         ("budget: 3", 1, 9, 'on lines of their own, indented: "run" and "day".'),
-        ("quota:\n  persn: 3", 2, 3, 'no setting "quota.persn". Did you mean "person"?'),
-        ("untrusted_comments: keep", 1, 21, "Write drop or mark."),
         ("root: ../x", 1, 7, "Write a folder of the repository, such as backend."),
         ("root: /srv", 1, 7, "Write a folder of the repository, such as backend."),
         ("env: {TZ: 1}", 1, 11, "YAML reads this as the number 1. Put it in quotes."),

@@ -35,11 +35,10 @@ class Office:
         *,
         repo: RepoRef = SHOP,
         day: float = 0,
-        repository: float = 0,
     ) -> DayBudget:
         run = Run(id=RunId(run_id), repo=repo, issue=1, asked_by=Login("ann"), delivery="d")
         lease = Lease(self.storage, run, worker="w", fence=1, seconds=20)
-        settings = Settings(budget_day=day, budget_repository_day=repository)
+        settings = Settings(budget_day=day)
         day_budget = await DayBudget.open(lease, settings, wanted, lambda: self.now)
         assert day_budget is not None
         return day_budget
@@ -64,16 +63,6 @@ async def test_runs_of_one_repository_share_its_ceiling(office: Office) -> None:
     assert caught.value.of == "repository"
     assert "$0.60 of $1.00" in str(caught.value)
     assert (await second.reserve(CostBounds(0.3, 2.0))).dollars == pytest.approx(0.4)
-
-
-async def test_the_operators_ceiling_for_a_repository_holds_where_it_is_lower(
-    office: Office,
-) -> None:
-    day_budget = await office.open_budget("a", 5.0, repository=2.0)
-    with pytest.raises(BudgetSpent) as caught:
-        await day_budget.reserve(CostBounds(3, 3))
-    assert caught.value.of == "repository"
-    assert "of $2.00" in str(caught.value)
 
 
 async def test_all_repositories_share_the_operators_ceiling_for_the_day(office: Office) -> None:

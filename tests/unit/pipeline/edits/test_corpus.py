@@ -103,11 +103,3 @@ async def test_a_renamed_file_stays_executable(codebase: Codebase, tmp_path: Pat
     edited = await read_edit("no_suffix\n<<<<<<< RENAME bin/run\n", codebase)
     assert isinstance(edited, ParsedEdit)
     assert (await applied(codebase, edited.patch.diff, tmp_path))["bin/run"][0] == "100755"
-
-
-async def test_lock_files_can_be_allowed(codebase: Codebase, tmp_path: Path) -> None:
-    body = "poetry.lock\n<<<<<<< SEARCH\npackage = 1\n=======\npackage = 2\n>>>>>>> REPLACE\n"
-    edited = await read_edit(body, codebase, allow_lock_files=True)
-    assert isinstance(edited, ParsedEdit)
-    found = await applied(codebase, edited.patch.diff, tmp_path)
-    assert found["poetry.lock"][1] == b"package = 2\n"
