@@ -35,7 +35,7 @@ durations: ## every test; what each took goes into tests/durations.json, which o
 
 check: lint supply test-all ## what CI asks of a change: lint, types, arrows, supply chain, tests
 
-count: ## lines, modules, constants, floors and circles (ARGS=--parts)
+count: ## lines, modules, constants, options, floors and circles (ARGS=--parts)
 	@$(BIN)/python deploy/count.py $(ARGS)
 
 lint: packages

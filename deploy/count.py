@@ -1,4 +1,4 @@
-"""Counts the house: lines, modules, constants, floors and circles (`make count`).
+"""Counts the house: lines, modules, constants, options, floors and circles (`make count`).
 
 Lines are all lines of the Python files that git tracks. A constant is a name in capitals that a
 module assigns at its top level. The floors of a package are the longest chain of imports among its
@@ -8,6 +8,7 @@ direct children; a circle is a group of modules each of which reaches the others
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -126,6 +127,19 @@ def count_floors(package: str, graph: Graph) -> int:
     return max(floors.values(), default=0)
 
 
+def count_options() -> dict[str, int]:
+    """What can be set, as `tests/doors` lists it: environment variables, keys of the settings file
+    without those that hold others, and the commands' flags."""
+    doors = ROOT / "tests/doors/expected"
+    variables = json.loads((doors / "environment.json").read_text(encoding="utf-8"))
+    keys = json.loads((doors / "repository_file.json").read_text(encoding="utf-8"))
+    flags = re.findall(r'"--', (doors / "command_line.json").read_text(encoding="utf-8"))
+    above = {key.rpartition(".")[0] for key in keys}
+    leaves = [key for key in keys if key not in above or key == "generators"]
+    leaves = [key for key in leaves if not key.startswith("generators.")]
+    return {"variables": len(variables), "keys": len(leaves), "flags": len(flags)}
+
+
 def print_row(name: str, values: Iterable[object]) -> None:
     columns = "".join(f"{value:>12}" for value in values)
     sys.stdout.write(f"{name:<24}{columns}\n")
@@ -155,12 +169,12 @@ def main() -> None:
     if "--parts" in sys.argv:
         for part in sorted(parts):
             print_row(part, parts[part])
-    product = ("service", "lab", "demo")
-    for room in product:
+    for room in ("service", "lab", "demo"):
         print_row(room, (lines[room], modules[room], constants[room]))
-    counts = (lines, modules, constants)
-    print_row("product", [sum(one[room] for room in product) for one in counts])
     print_row("tests", (lines["tests"],))
+    print_row("tree", (sum(lines.values()),))
+    for kind, number in count_options().items():
+        print_row(kind, (number,))
     graph = read_imports(trees)
     circles = find_circles(graph)
     for package in ("bot", "pipeline", "sandbox"):

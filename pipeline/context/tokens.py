@@ -54,10 +54,7 @@ ESTIMATOR: Final = TokenEstimator()
 
 
 def estimate_tokens(text: str) -> int:
-    """An upper estimate for code and prose: a tenth more than its `weight`.
-
-    `python -m tests.benchmarks --only tokens` compares it with real tokenizers.
-    """
+    """An upper estimate for code and prose: a tenth more than its `weight`."""
     return -(-weight(text) * 11 // 10)
 
 

@@ -9,19 +9,15 @@ import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks.bot import checkout, demo_run, flood, pickup, poll, scale, start, webhook
-from tests.benchmarks.context import reading, recall, scan, tokens
+from tests.benchmarks.bot import demo_run, flood, pickup, poll, scale, start, webhook
+from tests.benchmarks.context import recall, scan
 from tests.benchmarks.pipeline import (
-    already_fixed,
     control,
-    edits,
     explore,
     filtering,
-    normalise,
     paper_table1,
-    stopping,
 )
-from tests.benchmarks.sandbox import install, languages, matrix, near_tests, packages, regression
+from tests.benchmarks.sandbox import languages, matrix, near_tests, packages
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
@@ -31,26 +27,17 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "pickup": pickup.measure,
     "poll": poll.measure,
     "scale": scale.measure,
-    "checkout": checkout.measure,
-    "normalise": normalise.measure,
-    "edits": edits.measure,
-    "stopping": stopping.measure,
-    "reading": reading.measure,
     "recall": recall.measure,
-    "tokens": tokens.measure,
     "table1": paper_table1.measure,
     "control": control.measure,
     "explore": explore.measure,
     "filtering": filtering.measure,
     "run": demo_run.measure,
-    "install": install.measure,
     "packages": packages.measure,
     "languages": languages.measure,
     "matrix": matrix.measure,
     "regression": near_tests.measure,
-    "suite": regression.measure,
     "scan": scan.measure,
-    "already_fixed": already_fixed.measure,
 }
 
 

@@ -11,13 +11,15 @@ ran.
 
 from __future__ import annotations
 
+import ast
+import difflib
 import os
 import random
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +33,7 @@ from pipeline.languages.conventions import is_test
 from pipeline.languages.python.import_graph import scan_code
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.near_tests import NearbyTests
-from pipeline.regression.runner import TestRunner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.regression.select_tests import find_touched, tests_that_ran
 from pipeline.resources import Workspace
 from pipeline.store import DirStore
@@ -39,7 +41,6 @@ from sandbox.base import Sandbox
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import Execution
-from tests.benchmarks.sandbox.regression import mutations, tests_to_run
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
@@ -177,3 +178,40 @@ def _sources(codebase: Codebase) -> list[str]:
 
 def _cpu(execution: Execution) -> float:
     return execution.seconds if execution.cpu_seconds is None else execution.cpu_seconds
+
+
+_SWAPS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Is: (" is ", " is not "),
+    ast.IsNot: (" is not ", " is "),
+    ast.In: (" in ", " not in "),
+    ast.Eq: (" == ", " != "),
+    ast.NotEq: (" != ", " == "),
+}
+
+
+def tests_to_run(tests: Collection[str], base: TestRun) -> RequestedTests:
+    paths = {base.files[name] for name in tests}
+    return RequestedTests(tests=tuple(sorted(tests)), files=tuple(sorted(paths)))
+
+
+def mutations(texts: dict[str, str], prefix: str = "src/") -> Iterator[str]:
+    """Diffs that turn one comparison on one line of the package around."""
+    for path, text in sorted(texts.items()):
+        if not path.startswith(prefix) or not path.endswith(".py"):
+            continue
+        lines = text.splitlines(keepends=True)
+        for node in ast.walk(_parse(text)):
+            if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
+                old, new = _SWAPS[type(node.ops[0])]
+                line = lines[node.lineno - 1]
+                if line.count(old) == 1:
+                    after = list(lines)
+                    after[node.lineno - 1] = line.replace(old, new)
+                    yield "".join(difflib.unified_diff(lines, after, f"a/{path}", f"b/{path}"))
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
