@@ -133,7 +133,7 @@ def count_options() -> dict[str, int]:
     doors = ROOT / "tests/doors/expected"
     variables = json.loads((doors / "environment.json").read_text(encoding="utf-8"))
     keys = json.loads((doors / "repository_file.json").read_text(encoding="utf-8"))
-    flags = re.findall(r'"--', (doors / "command_line.json").read_text(encoding="utf-8"))
+    flags = re.findall(r'"--[a-z-]+": ', (doors / "command_line.json").read_text(encoding="utf-8"))
     above = {key.rpartition(".")[0] for key in keys}
     leaves = [key for key in keys if key not in above or key == "generators"]
     leaves = [key for key in leaves if not key.startswith("generators.")]

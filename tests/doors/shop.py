@@ -17,9 +17,7 @@ FILES: Final[Mapping[str, str]] = {
         "from shop.till import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
     ),
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
-    ".github/capuchin.yml": (
-        "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\nnearby_seconds: 0\n"
-    ),
+    ".github/capuchin.yml": ("version: 1\nsamples: 2\n"),
 }
 WITHOUT_PYTHON: Final[Mapping[str, str]] = {"index.html": "x\n"}
 """Of which every run ends soon, without a fix."""

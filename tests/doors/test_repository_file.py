@@ -77,13 +77,13 @@ def test_a_mistake_has_its_place_and_names_what_was_meant(
 
 def test_a_file_of_the_organisation_gives_what_the_repositorys_does_not(tmp_path: Path) -> None:
     (tmp_path / "ours.yml").write_text("samples: 2\nbudget:\n  run: 3\n")
-    (tmp_path / "theirs.yml").write_text("samples: 4\nattempts: 5\nbudget:\n  day: 6\n")
+    (tmp_path / "theirs.yml").write_text("samples: 4\nminutes: 5\nbudget:\n  day: 6\n")
     words = ("config", "show", "--defaults", "theirs.yml", "ours.yml", "--json")
     found = here(*words, cwd=tmp_path).json
-    assert (found["samples"], found["attempts"]) == (2, 5)
+    assert (found["samples"], found["minutes"]) == (2, 5)
     assert found["budget"] == {"run": 3.0, "day": 6.0}
     rows = here(*words, "--explain", cwd=tmp_path).json
     assert [row for row in rows if row["from"] == "theirs.yml"] == [
-        {"key": "attempts", "value": 5, "from": "theirs.yml"},
+        {"key": "minutes", "value": 5, "from": "theirs.yml"},
         {"key": "budget.day", "value": 6.0, "from": "theirs.yml"},
     ]

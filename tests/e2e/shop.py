@@ -6,7 +6,7 @@ from tests.support.recorded.recording import RecordedAnswer, Recording
 
 TITLE = "total() subtracts"
 BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."
-CONFIG = "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\n"
+CONFIG = "version: 1\nsamples: 2\n"
 ONE_SAMPLE = CONFIG.replace("samples: 2", "samples: 1")
 FILES = {
     "shop/__init__.py": "",

@@ -201,20 +201,20 @@ def test_config_check_names_the_place(tmp_path: Path) -> None:
 
 def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
-    file.write_text("python: 3.10\nselection: evidense\ntrust: 3\ndraft: untilgreen\nsampels: 3\n")
+    file.write_text("python: 3.10\nunproven: drafft\ntrust: 3\ndraft: untilgreen\nsampels: 3\n")
     _, _, err = capuchin("config", "check", str(file))
     lines = err.replace(str(file), "F").splitlines()
     assert [line.split(" ")[0] for line in lines] == [
         "F:1:9:",
-        "F:2:12:",
+        "F:2:11:",
         "F:3:8:",
         "F:4:8:",
         "F:5:1:",
     ]
-    named = ["python", "selection", "trust", "draft", "sampels"]
+    named = ["python", "unproven", "trust", "draft", "sampels"]
     assert all(name in line for name, line in zip(named, lines, strict=True))
     assert [line.rpartition("Did you mean ")[2] for line in lines if "Did you mean" in line] == [
-        '"evidence"?',
+        '"draft"?',
         '"until_green"?',
         '"samples"?',
     ]
@@ -248,20 +248,20 @@ def test_config_show_prints_every_setting(tmp_path: Path) -> None:
     (tmp_path / "c.yml").write_text("samples: 2")
     code, out, _ = here("config", "show", "--json", "c.yml", cwd=tmp_path)
     shown = json.loads(out)
-    assert (code, shown["samples"], shown["attempts"]) == (0, 2, 8)
+    assert (code, shown["samples"], shown["minutes"]) == (0, 2, 120)
     assert here("config", "show", "c.yml", cwd=tmp_path)[1].startswith("version: 1\n")
 
 
 def test_config_show_explains_where_each_value_is_from(tmp_path: Path) -> None:
     (tmp_path / "ours.yml").write_text("samples: 2")
-    (tmp_path / "theirs.yml").write_text("samples: 3\nattempts: 4")
+    (tmp_path / "theirs.yml").write_text("samples: 3\nminutes: 4")
     words = ("config", "show", "--explain", "--defaults", "theirs.yml", "ours.yml")
     code, out, _ = here(*words, cwd=tmp_path)
     assert code == 0
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     assert lines["samples"] == ["2", "#", "ours.yml"]
     rows = json.loads(here(*words, "--json", cwd=tmp_path)[1])
-    assert {"key": "attempts", "value": 4, "from": "theirs.yml"} in rows
+    assert {"key": "minutes", "value": 4, "from": "theirs.yml"} in rows
     (tmp_path / "theirs.yml").write_text("x: 1")
     code, _, err = here(*words, cwd=tmp_path)
     assert (code, err) == (1, 'theirs.yml:1:1: There is no setting "x".\n')
