@@ -413,9 +413,9 @@ class Settings(
             SettingsError: a variable is invalid or no longer exists; the text names it.
         """
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
-        for name in env.keys() & {f"CAPUCHIN_{name}" for name in REMOVED}:
-            if env[name]:
-                why = REMOVED[name.removeprefix("CAPUCHIN_")]
+        for name in sorted(env):
+            why = REMOVED.get(name.removeprefix("CAPUCHIN_")) if "CAPUCHIN_" in name else None
+            if why and env[name]:
                 raise SettingsError(f"{name} no longer exists: {why}. Unset it.")
         values: dict[str, Any] = {
             name: env[variable_name(name)]

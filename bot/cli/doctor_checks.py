@@ -112,7 +112,7 @@ async def _check_git(_settings: Settings) -> str:
 
 async def _check_environment(_settings: Settings) -> str:
     if missing := find_missing_certificates():
-        raise CheckFailed(" ".join(missing), "Correct or unset it: no connection is made so.")
+        raise CheckFailed(" ".join(missing), "Fix or unset it; no connection works until then.")
     if unknown := find_unknown_variables():
         raise CheckFailed(" ".join(unknown), "Correct or delete them: they have no effect.")
     return " ".join(["every CAPUCHIN_ variable is known.", *find_trimmed_variables()])

@@ -35,7 +35,7 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "then {again}."
     ),
     "no edit passes its test": (
-        "I could write a failing test, but none of my edits made it pass. "
+        "I could write a failing test, but no edit I tried made it pass. "
         "Add a hint about the cause, then {again}."
     ),
     "edits break tests": (
@@ -201,8 +201,8 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
         "The operator of this bot can find the reason in its log."
     ),
     Failure.INTERNAL: (
-        "I hit a bug of my own. The operator of this bot can find it in the log, under the run's "
-        "id."
+        "I ran into an internal error. The operator of this bot can find it in the log, under the "
+        "run's id."
     ),
 }
 

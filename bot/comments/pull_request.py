@@ -146,8 +146,8 @@ def _render_body(
         render_context(selection.evidence.context, accounts),
         render_cost(accounts),
         omissions_note(run.skipped),
-        "Comment on a line or request changes, and I will revise. If you push to the branch, it is "
-        "yours: I will not change it any more. I never approve or merge.",
+        "Comment on a line or request changes, and I will revise. Once you push to the branch, I "
+        "stop changing it. I never approve or merge.",
         f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -233,8 +233,7 @@ def _votes_section(selection: Selection, characters: int) -> str:
     sure = estimate_sentence(selection)
     if sure:
         sure += (
-            f" That rests on how often {edits} were right among public ones whose correctness is "
-            "known, and in part on assumptions."
+            f" Calibrated on {edits} among public ones with known outcomes, and in part assumed."
         )
     if sure and selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"

@@ -63,7 +63,7 @@ def render_stats(stats: Stats) -> str:
     }
     ends = {
         "opened a pull request": (RunStatus.OPENED_PULL_REQUEST,),
-        "opened nothing: I found no fix that I was sure enough of": (RunStatus.NO_FIX,),
+        "no pull request: confidence too low": (RunStatus.NO_FIX,),
         "failed": (RunStatus.FAILED,),
         "stopped by a person": (RunStatus.STOPPED,),
         "not started: waiting for confirmation, or refused": (
@@ -72,7 +72,7 @@ def render_stats(stats: Stats) -> str:
         ),
     }
     limits = {
-        "I looked only at those older pull requests that are in my records": pulls.not_all_pulls,
+        "Older pull requests missing from my records are not counted": pulls.not_all_pulls,
         "I searched only the latest commits for reverts": pulls.not_all_commits,
     }
     return render(

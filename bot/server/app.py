@@ -112,7 +112,7 @@ class NoWorkerWatch:
         if not self._logged:
             self._logged = True
             logger.error(
-                "No worker was heard from for %d minutes: runs wait. Start `capuchin worker`.",
+                "No worker heartbeat for %d minutes; runs are waiting. Start `capuchin worker`.",
                 silent.total_seconds() // 60,
             )
         if not await self._storage.runs.list_active():

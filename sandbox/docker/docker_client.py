@@ -118,8 +118,8 @@ def check_daemon(client: docker.APIClient) -> str:
         "podman" in str(part.get("Name", "")).lower() for part in version.get("Components") or ()
     ):
         raise SandboxUnavailable(
-            "Podman answers in Docker's place, and does not take the filter of system calls that "
-            "keeps code in. Install Docker, and set DOCKER_HOST to its socket."
+            "This is Podman, which does not support the seccomp profile that the sandbox needs. "
+            "Install Docker, and set DOCKER_HOST to its socket."
         )
     missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info[name]]
     if not any("seccomp" in option for option in info.get("SecurityOptions") or ()):

@@ -51,7 +51,7 @@ def test_it_is_found_in_the_first_of_two_places(tmp_path: Path) -> None:
     [
         ("version: 1\nsampels: 3", 2, 1, ["sampels", "samples"]),
         ("budget:\n  rum: 3", 2, 3, ["budget.rum", "run"]),
-        ("attempts: 3", 1, 1, ["attempts"]),
+        ("attempts: 3", 1, 1, ["attempts", "capuchin fix --set KEY=VALUE"]),
         ("xyz: 1", 1, 1, ["xyz"]),
         ("samples: 0", 1, 10, ["samples"]),
         ("enabled: 1", 1, 10, ["enabled"]),
