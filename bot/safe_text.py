@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from pipeline.codebase.grammars import grammar_of
-from prompts.text import shorten, strip_ansi
+from prompts.text import is_invisible, shorten, strip_ansi, strip_invisible
 
 _BREAK = "\u200b"
 """A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""
@@ -25,14 +24,13 @@ def plain_text(text: str, limit: int = 4000) -> str:
     to at most `limit` characters."""
     text = strip_ansi(text).replace("\r\n", "\n").replace("\r", "\n")
     # First: what is no comment as long as a control character is in it would be one without it.
-    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE)
+    text = strip_invisible(text)
     text = re.sub(r"<!--.*?(-->|\Z)", "", text, flags=re.S)
     return _cut(text, limit)
 
 
 _LONG_WORD = 40
 """Characters of a word that is cut inside, so that not too much is lost."""
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 def line(text: str, limit: int = 200) -> str:
@@ -98,9 +96,7 @@ def details(summary: str, body: str) -> str:
 def make_visible(text: str) -> str:
     """Show invisible characters, and break what looks like one of our markers."""
     text = strip_ansi(text).replace("\r\n", "\n").replace("\r", "\n")
-    text = "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE else "\ufffd" for c in text
-    )
+    text = "".join("\ufffd" if is_invisible(c) else c for c in text)
     return text.replace(MARKER_PREFIX, MARKER_PREFIX.replace("c", f"{_BREAK}c", 1))
 
 
@@ -128,12 +124,8 @@ def printable(text: str, *, one_line: bool = False) -> str:
     An escape sequence could recolour, rewrite or hide what a terminal shows, and a line break could
     forge a line of a log. Line breaks and tabs stay, except with `one_line`.
     """
+    breaks = "\n\t\r" if one_line else "\r"
     return "".join(
-        c if _is_harmless(c, one_line) else c.encode("unicode_escape").decode("ascii") for c in text
+        c.encode("unicode_escape").decode("ascii") if is_invisible(c) or c in breaks else c
+        for c in text
     )
-
-
-def _is_harmless(character: str, one_line: bool) -> bool:
-    if character in "\n\t":
-        return not one_line
-    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")

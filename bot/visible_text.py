@@ -8,7 +8,6 @@ are on no page. What is left is written as plain Markdown again.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from html import escape
@@ -23,14 +22,10 @@ from markdown_it.rules_inline import StateInline, newline
 from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 
+from prompts.text import is_invisible, strip_invisible
+
 MAX_CHARACTERS: Final = 100_000
 """Read of one text: GitHub takes 65,536 characters."""
-_BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
-    "\U000e0000-\U000e0fff]"
-)
-"""Letters, marks and unassigned characters that are displayed as nothing, such as Hangul fillers:
-Unicode's Default_Ignorable_Code_Point, and the empty Braille pattern."""
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS: Final = frozenset(
     {*_HEADINGS, "p", "ul", "ol", "li", "blockquote", "pre", "table", "tr", "hr", "div", "section"}
@@ -88,7 +83,7 @@ class Unseen(NamedTuple):
 def _read(text: str) -> tuple[str, Unseen]:
     page = _render(text)
     comments = re.findall(r"<!--(.*?)(?:-->|\Z)", page, re.S)
-    runs = groupby(text[:MAX_CHARACTERS], _is_unseen)
+    runs = groupby(text[:MAX_CHARACTERS], is_invisible)
     # One or two may join an emoji.
     smuggled = [count for unseen, run in runs if unseen and (count := sum(1 for _ in run)) > 2]
     reader = _PageReader()
@@ -173,23 +168,6 @@ def _find_markup_end(page: str, start: int) -> int:
     if page.startswith(("<!", "<?", "</"), start):
         return page.find(">", start) + 1 or len(page)
     return start + 1
-
-
-def strip_invisible(text: str) -> str:
-    """Removes invisible characters: zero-width, direction, tag and control characters.
-
-    Models read instructions in them that people do not see ("ASCII smuggling"). Joiners go too:
-    an emoji of several parts becomes its parts.
-    """
-    # More than one for a character: rows of them can carry any bits.
-    shown = re.sub("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+", r"\1", _BLANK.sub("", text))
-    return "".join(c for c in shown if not _is_unseen(c))
-
-
-def _is_unseen(c: str) -> bool:
-    return c not in "\n\r\t" and (
-        unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") or _BLANK.match(c) is not None
-    )
 
 
 def strip_comments(text: str) -> str:

@@ -1,8 +1,9 @@
-"""Shortens text for a reader: a model or a person."""
+"""Prepares text for a reader, a model or a person: shortens it, and removes what nobody sees."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -57,3 +58,32 @@ def drop_index_lines(diff: str) -> str:
     return re.sub(
         r"^index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: [0-7]{6})?\r?\n", "", diff, flags=re.M
     )
+
+
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
+"""Letters, marks and unassigned characters that are displayed as nothing, such as Hangul fillers:
+Unicode's Default_Ignorable_Code_Point, and the empty Braille pattern."""
+
+
+def is_invisible(character: str) -> bool:
+    """Whether a reader sees nothing of it: control, format, private and line-separating characters,
+    and letters that are displayed as nothing. Spaces, line breaks and tabs are no such characters.
+    """
+    return character not in "\n\r\t" and (
+        unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+        or _BLANK.match(character) is not None
+    )
+
+
+def strip_invisible(text: str) -> str:
+    """Removes invisible characters from what models read and from what the bot posts.
+
+    Models read instructions in them that people do not see ("ASCII smuggling"). Joiners go too:
+    an emoji of several parts becomes its parts.
+    """
+    # More than one for a character: rows of them can carry any bits.
+    shown = re.sub("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+", r"\1", text)
+    return "".join(c for c in shown if not is_invisible(c))

@@ -26,9 +26,9 @@ from bot.github.repository import Repository
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
-from bot.visible_text import find_unseen, strip_invisible, visible_text
+from bot.visible_text import find_unseen, visible_text
 from pipeline.data.types import Issue
-from prompts.text import shorten
+from prompts.text import shorten, strip_invisible
 from sandbox.frozen import replace
 
 MAX_COMMENTS = 50

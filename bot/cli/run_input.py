@@ -30,13 +30,14 @@ from bot.github.app import GitHubApp
 from bot.github.credentials import InstallationCredential, TokenCredential
 from bot.github.http import GitHubClient, api_path
 from bot.settings import Settings
-from bot.visible_text import find_unseen, strip_invisible, visible_text
+from bot.visible_text import find_unseen, visible_text
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, create_bare, git, trust_owner_of
 from pipeline.data.types import CommitSha, Issue
 from pipeline.languages.registry import main_language
 from pipeline.run_errors import OtherFormat
 from pipeline.store import Store
+from prompts.text import strip_invisible
 from sandbox.frozen import Frozen
 from sandbox.scratch import scratch_folder
 

@@ -79,7 +79,8 @@ class SharedOptions(BaseModel):
     the files and lines to change, in two steps judged by the operator's process reward model, and
     starts the edits from the best answers (SWE-Reasoner); `codemonkeys` and `swe_reasoner` are the
     methods of both papers as published, without what was added here: controls for experiments,
-    which propose whatever edit they select. Other keys in this file take precedence. Empty: the operator's."""
+    which propose whatever edit they select. Other keys in this file take precedence. Empty: the
+    operator's."""
     # The paper's model did not think.
     thinking_tokens: int = Field(default=0, ge=0, le=64_000)
     """Tokens that the model may think before each reply; 0: off. Only Anthropic's models and vLLM

@@ -42,6 +42,14 @@ def test_html_comments_are_left_out_even_unclosed() -> None:
     assert prose("a<!-- capuchin:status run=1 -->b<!-- rest") == "ab"
 
 
+@pytest.mark.parametrize("hidden", ["\u3164", "\u115f", "\u2028", "\u2800", "\U000e0041", "\u200b"])
+def test_what_nobody_sees_is_neither_posted_nor_printed(hidden: str) -> None:
+    text = f"to{hidden}tal"
+    assert plain_text(text) == prose(text) == line(text) == "total"
+    assert hidden not in block(text, 100)
+    assert hidden not in printable(text)
+
+
 def test_code_spans_stay_code() -> None:
     assert prose("`total(a)[0] <b> @x` is *wrong*") == "`total(a)[0] <b> @x` is \\*wrong\\*"
 
