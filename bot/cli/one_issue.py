@@ -11,8 +11,8 @@ from bot.cli.run_input import WrongUsage, parse_issue_url
 from bot.data.request import RunRequest
 from bot.data.run import Run, RunStatus
 from bot.errors import GitHubError
+from bot.queue.jobs import RunQueue, request_run
 from bot.queue.missed_webhooks import find_labels
-from bot.queue.nudges import Nudges, request_run
 from bot.queue.worker import REDIS_SECONDS
 from bot.safe_text import printable
 from bot.settings import Settings
@@ -68,7 +68,7 @@ async def _work(bot: Bot, settings: Settings, found: RunRequest) -> Run:
     async with Storage.open(
         settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
     ) as storage:
-        run_id = (await request_run(found, storage, Nudges(storage))).run_id
+        run_id = (await request_run(found, RunQueue(storage))).run_id
         worker = bot.build_worker(find_missed=False)
         working = asyncio.create_task(worker.run_until_signalled())
         try:

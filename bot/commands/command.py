@@ -15,7 +15,7 @@ from bot.data.request import CommandRequest
 from bot.data.run import CommentLocation
 from bot.github.repository import Repository
 from bot.github.repository_api import Reaction, Reactions
-from bot.queue.consumer import RetryLater, RunQueue
+from bot.queue.jobs import RetryLater, RunQueue
 from bot.repo_config.model import EffectiveConfig, LayerProblem, RepoConfig
 from bot.safe_text import code, make_marker
 from bot.settings import Settings

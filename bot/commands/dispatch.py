@@ -48,7 +48,7 @@ from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.github.repository_api import Reaction
-from bot.queue.consumer import RetryLater, RunQueue
+from bot.queue.jobs import RetryLater, RunQueue
 from bot.runs.config_check import check_config
 from bot.runs.set_up import RECHECK_SECONDS, log_incomplete, set_up_repository
 from bot.safe_text import code
@@ -184,7 +184,7 @@ class CommandDispatcher:
             async with self.github.open_repository(request.repo, about=request.issue) as repo:
                 await repo.issues.remove_label(request.issue, request.label)
             return None
-        outcome = await start_run(request, request.mode, queue.runs, queue.nudges)
+        outcome = await start_run(request, request.mode, queue)
         return RetryLater(item, RETRY_SECONDS) if outcome is StartOutcome.RUNNING else None
 
     async def _execute(

@@ -9,7 +9,7 @@ from bot.comments.replies import Reply, answer_to_remark
 from bot.data.request import CommandRequest, IssueRemark
 from bot.data.run import Mode, Run
 from bot.github.repository import Repository
-from bot.queue.consumer import RunQueue
+from bot.queue.jobs import RunQueue
 from bot.repo_config.model import EffectiveConfig
 from bot.safe_text import make_marker
 from bot.settings import Settings

@@ -19,8 +19,7 @@ from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, Sto
 from bot.errors import Forbidden, NotFound, PublishRefused, Unprocessable
 from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.git.commits import detect_commit_style
-from bot.queue.consumer import RetryLater
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RetryLater, RunQueue
 from bot.queue.position import load_queue
 from bot.repo_config.model import CONFIG_PATHS, LayerProblem, RepoConfig
 from bot.runs.further_samples import count_samples
@@ -48,7 +47,7 @@ def start_command(mode: Mode) -> CommandHandler:
         at = await queue.runs.get_stop_time(request.repo, request.issue)
         if at is not None and at > request.at:  # a later stop applies to it, too
             return None
-        return await wait_for_run(ctx, await start_run(request, mode, queue.runs, queue.nudges))
+        return await wait_for_run(ctx, await start_run(request, mode, queue))
 
     return begin
 
@@ -81,9 +80,9 @@ async def fix(ctx: CommandContext) -> Answer:
 
 
 async def start_run(
-    request: CommandRequest | RunRequest, mode: Mode, runs: Runs, nudges: Nudges
+    request: CommandRequest | RunRequest, mode: Mode, queue: RunQueue
 ) -> StartOutcome:
-    """Create the requested run and nudge a worker, unless the issue has a run.
+    """Create the requested run and tell a worker, unless the issue has a run.
 
     A `RunRequest` is a label that was added during another run.
     """
@@ -95,7 +94,7 @@ async def start_run(
         fields = {"confirmed": anyway, "anyway": anyway, "pulls": pulls}
     else:
         by, fields = request.asked_by, {"label": request.label}
-    result = await runs.create(
+    result = await queue.runs.create(
         request.repo,
         request.issue,
         asked_by=by,
@@ -107,7 +106,7 @@ async def start_run(
         **fields,
     )
     if result.outcome is StartOutcome.CREATED:
-        await nudges.send(result.run_id, 0)
+        await queue.send(result.run_id, 0)
     return result.outcome
 
 
@@ -201,7 +200,7 @@ async def _build_on(
         **fields,
     )
     if result.outcome is StartOutcome.CREATED:
-        await queue.nudges.send(result.run_id, 0, mode.lane)
+        await queue.send(result.run_id, 0, mode.lane)
     return await wait_for_run(ctx, result.outcome)
 
 

@@ -13,7 +13,7 @@ from bot.data.pull import PullRecord
 from bot.data.request import Delay, PullUpdate, StartOutcome
 from bot.data.run import Login, Mode, QuotaLimit, RunStatus, now
 from bot.followup.feedback import FeedbackBatch, PullRun
-from bot.queue.consumer import RetryLater, RunQueue
+from bot.queue.jobs import RetryLater, RunQueue
 from bot.safe_text import make_marker
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
@@ -117,5 +117,5 @@ async def _schedule_one(
         not_before=when,
     )
     if result.outcome is StartOutcome.CREATED and when is None:
-        await queue.nudges.send(result.run_id, 0, Mode.FOLLOW_UP.lane)
+        await queue.send(result.run_id, 0, Mode.FOLLOW_UP.lane)
     return result.outcome is not StartOutcome.RUNNING

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from bot.data.progress import range_of_durations
 from bot.data.run import Lane, QueuePosition, Run, RunStatus, now
 from bot.errors import LeaseLost, TryLater
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RunQueue
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from sandbox.frozen import replace
@@ -48,7 +48,7 @@ def order_fairly(
 Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
 """Announces a run's position on its issue; returns the run. Raises LeaseLost, TryLater."""
 
-ARRIVAL_SECONDS: Final = 1.0
+ARRIVAL_SECONDS: Final = 2.0
 """How often is looked for runs that nobody has told yet that they wait."""
 RETRY_SECONDS: Final = 30.0
 """Until GitHub, which did not take it, is sent the position of a new run again."""
@@ -72,6 +72,8 @@ class Waiting(NamedTuple):
 async def load_queue(storage: Storage) -> list[Waiting]:
     """The runs of issues that no worker has begun, in their order. Raises redis-py's errors."""
     survey = await storage.active_runs.survey(Lane.ISSUES)
+    if not survey.idle:
+        return []
     working = [run for run in survey.working if run.starts]
     stopping = set(await storage.runs.list_stopping())
     queue = [run for run in survey.idle if _is_unstarted(run) and run.id not in stopping]
@@ -118,9 +120,9 @@ def _begin_times(count: int, free_at: list[float], seconds: float) -> list[float
 class QueueAnnouncer:
     """Writes to the issue of each waiting run where it stands."""
 
-    def __init__(self, storage: Storage, nudges: Nudges, announce: Announce) -> None:
-        self._storage = storage
-        self._nudges = nudges
+    def __init__(self, queue: RunQueue, announce: Announce) -> None:
+        self._storage = queue.storage
+        self._queue = queue
         self._announce = announce
 
     async def announce(self) -> None:
@@ -155,8 +157,8 @@ class QueueAnnouncer:
             await lease.release(lease.run)
         except LeaseLost:
             return
-        # A nudge that came meanwhile found the run taken.
-        await self._nudges.send_for(lease.run)
+        # A job that came meanwhile found the run taken.
+        await self._queue.send_for(lease.run)
 
 
 def _waits(run: Run) -> bool:

@@ -23,7 +23,7 @@ from bot.data.request import (
 )
 from bot.data.run import IssueSnapshot, Login, Mode, RunId, Stop, StopReason
 from bot.errors import BotError
-from bot.queue.nudges import Nudges, request_run
+from bot.queue.jobs import RunQueue, request_run
 from bot.queue.position import ARRIVAL_SECONDS, Announce, QueueAnnouncer
 from bot.settings import Timings
 from bot.storage.client import UNREACHABLE, Outage
@@ -97,18 +97,16 @@ class Sweep:
 
     def __init__(
         self,
-        storage: Storage,
-        nudges: Nudges,
+        queue: RunQueue,
         actions: SweepActions,
         outage: Outage,
         *,
         timings: Timings,
         label: str,
     ) -> None:
-        self._storage = storage
-        self._runs = storage.runs
-        self._requests = storage.requests
-        self._nudges = nudges
+        self._storage = queue.storage
+        self._runs = queue.runs
+        self._queue = queue
         self._actions = actions
         self._outage = outage
         self._timings = timings
@@ -122,12 +120,17 @@ class Sweep:
             self._outage.repeat(timings.sweep_seconds, self.start_follow_ups)
         ]
         if announce := actions.announce:
-            announcer = QueueAnnouncer(storage, self._nudges, announce)
+            announcer = QueueAnnouncer(self._queue, announce)
             loops.append(
                 self._take_turns("queue-positions", timings.queue_seconds, announcer.announce)
             )
             loops.append(
-                self._take_turns("queue-arrivals", ARRIVAL_SECONDS, announcer.announce_new)
+                self._take_turns(
+                    "queue-arrivals",
+                    ARRIVAL_SECONDS,
+                    announcer.announce_new,
+                    look_seconds=ARRIVAL_SECONDS,
+                )
             )
         if find_missed := actions.find_missed:
             act = self._guard("look for missed webhooks", lambda: self.recover(find_missed))
@@ -182,7 +185,7 @@ class Sweep:
             join=False,
             mode=Mode.FOLLOW_UP,
         )
-        await self._nudges.send(asked.run_id, 0, Mode.FOLLOW_UP.lane)
+        await self._queue.send(asked.run_id, 0, Mode.FOLLOW_UP.lane)
 
     async def _clean_up(self) -> None:
         clean_up, make_room = self._actions.clean_up, self._actions.make_room
@@ -200,18 +203,18 @@ class Sweep:
         async for found in find_missed(self._storage.cursors):
             match found:
                 case RunRequest():
-                    asked = await request_run(found, self._storage, self._nudges)
+                    asked = await request_run(found, self._queue)
                     if asked.outcome is StartOutcome.CREATED:
                         self._log_found(f"Run {asked.run_id}")
                 case IssueSnapshot():
                     await self._stop_run(found)
                 case PullUpdate() | IssueRemark():
                     if await self._concerns_us(found):
-                        await self._requests.put(found)
+                        await self._queue.put(found)
                 case SetUpRequest():
-                    await self._requests.put(found)
+                    await self._queue.put(found)
                 case CommandRequest() | ConfigCheckRequest():
-                    if await self._requests.put(found):
+                    if await self._queue.put(found):
                         self._log_found(f"Command {found.id}")
 
     async def _concerns_us(self, found: PullUpdate | IssueRemark) -> bool:

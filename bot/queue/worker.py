@@ -17,8 +17,7 @@ from structlog.contextvars import bound_contextvars
 
 from bot.data.run import Lane, RunId, now
 from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt, RunHandlers
-from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
-from bot.queue.nudges import NudgeReceiver, Nudges
+from bot.queue.jobs import ExecuteRequest, JobWorker, RunQueue
 from bot.queue.position import order_fairly, owner_of
 from bot.queue.sweep import IdleStops, Sweep, SweepActions
 from bot.settings import Settings
@@ -126,17 +125,16 @@ class Worker:
         execute: ExecuteRequest | None = None,
         sweep_actions: SweepActions = SweepActions(),  # noqa: B008 - immutable
     ) -> None:
-        """`execute` carries out what comments command; None: this worker leaves them in Redis."""
+        """`execute` carries out what comments command; None: nobody commands anything."""
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         self._settings = settings
         self._handlers = handlers
         self._execute = execute
         self._sweep_actions = sweep_actions
         self._stopping = asyncio.Event()
-        self._slots = Slots(settings.worker_runs, self.build_attempt, self._on_slots_change)
         self._slots_changed = asyncio.Event()
+        self._slots = Slots(settings.worker_runs, self.build_attempt, self._slots_changed.set)
         self._outage = Outage()
-        self._receivers: dict[Lane, NudgeReceiver] = {}
 
     def stop(self) -> None:
         """Take no more runs, let steps under way end, hand the runs over; then `run` returns."""
@@ -154,7 +152,7 @@ class Worker:
         async with Storage.open(
             self._settings.redis_url, self._settings.redis_prefix, timeout=timeout
         ) as storage:
-            nudges = Nudges(storage)
+            queue = RunQueue(storage)
             repeat = self._outage.repeat
             stops = self._build_idle_stops(storage)
             sweep_seconds = self._settings.timings.sweep_seconds
@@ -162,13 +160,12 @@ class Worker:
                 asyncio.create_task(loop)
                 for loop in (
                     self._stopping.wait(),
-                    *(self._receive_nudges(storage, lane) for lane in Lane),
+                    self._take_jobs(queue),
                     self._refill(storage),
                     repeat(HEARTBEAT_SECONDS, partial(self._send_heartbeat, storage)),
                     repeat(1, stops.stop_all),
                     repeat(sweep_seconds, partial(self._fill_all, storage)),
-                    self._consume_requests(storage, nudges),
-                    *self.build_sweep(storage, nudges).list_loops(),
+                    *self.build_sweep(queue).list_loops(),
                 )
             ]
             try:
@@ -180,7 +177,7 @@ class Worker:
                 await _cancel_all(loops)
                 with suppress(*UNREACHABLE):
                     await storage.workers.remove(self.name)
-                await self._hand_over(nudges)
+                await self._hand_over(queue)
                 with suppress(*UNREACHABLE):
                     await self._save_measurements(storage)
 
@@ -193,18 +190,17 @@ class Worker:
             poll_seconds=poll_seconds,
         )
 
-    def build_sweep(self, storage: Storage, nudges: Nudges) -> Sweep:
+    def build_sweep(self, queue: RunQueue) -> Sweep:
         timings, label = self._settings.timings, self._settings.label
-        actions, outage = self._sweep_actions, self._outage
-        return Sweep(storage, nudges, actions, outage, timings=timings, label=label)
+        return Sweep(queue, self._sweep_actions, self._outage, timings=timings, label=label)
 
-    def build_consumer(self, run_queue: RunQueue) -> RequestConsumer | None:
-        """What carries out commands; None if this worker carries out none."""
-        if self._execute is None:
-            return None
-        return RequestConsumer(
-            run_queue, self._execute, self._settings.timings.patience_seconds, self._outage
-        )
+    def build_job_worker(self, queue: RunQueue) -> JobWorker:
+        async def begin(lane: Lane) -> bool:
+            is_free = not self._slots.is_full(lane)
+            await self._fill(queue.storage, lane)
+            return is_free
+
+        return JobWorker(queue, begin, self._execute, self._settings.timings.patience_seconds)
 
     async def run_until_signalled(self) -> None:
         """`run`, and `stop` on SIGTERM or SIGINT. For a process of its own."""
@@ -218,19 +214,12 @@ class Worker:
             for each in signals:
                 loop.remove_signal_handler(each)
 
-    async def _receive_nudges(self, storage: Storage, lane: Lane) -> None:
-        async def begin(_run_id: RunId) -> None:
-            await self._fill(storage, lane)
-
+    async def _take_jobs(self, queue: RunQueue) -> None:
         while True:
-            self._receivers[lane] = NudgeReceiver(
-                storage, begin, seconds=self._settings.timings.lease_seconds, lane=lane
-            )
-            self._update_receivers()
             try:
-                await storage.ping()
+                await queue.storage.ping()
                 self._outage.end()
-                await self._receivers[lane].run()
+                await self.build_job_worker(queue).run()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
 
@@ -242,7 +231,7 @@ class Worker:
         return await Lease.acquire(storage, run_id, worker=self.name, seconds=seconds)
 
     async def _refill(self, storage: Storage) -> None:
-        """Take up the next run when one ends: the nudge for it may have been used up before."""
+        """Take up the next run when one ends: the job for it may have been used up before."""
         while True:
             await self._slots_changed.wait()
             self._slots_changed.clear()
@@ -250,7 +239,7 @@ class Worker:
                 await self._fill(storage, lane)
 
     async def _fill_all(self, storage: Storage) -> None:
-        """Take up runs whose worker died or whose nudge was lost. A full worker reads none."""
+        """Take up runs whose worker died or whose job was lost. A full worker reads none."""
         await storage.ping()
         self._outage.end()
         for lane in Lane:
@@ -283,19 +272,7 @@ class Worker:
 
         return IdleStops(storage.runs, stop)
 
-    async def _consume_requests(self, storage: Storage, nudges: Nudges) -> None:
-        consumer = self.build_consumer(RunQueue(storage, nudges))
-        await (asyncio.Event().wait() if consumer is None else consumer.run())
-
-    def _on_slots_change(self) -> None:
-        self._update_receivers()
-        self._slots_changed.set()
-
-    def _update_receivers(self) -> None:
-        for lane, receiver in self._receivers.items():
-            receiver.set_listening(not self._slots.is_full(lane))
-
-    async def _hand_over(self, nudges: Nudges) -> None:
+    async def _hand_over(self, queue: RunQueue) -> None:
         """Let what is under way end within the time for it; give the rest to other workers."""
         attempts = dict(self._slots.attempts)
         if not attempts:
@@ -307,7 +284,7 @@ class Worker:
         for attempt in attempts.values():
             with suppress(*UNREACHABLE):
                 if not attempt.lease.run.status.final:
-                    await nudges.send_for(attempt.lease.run)
+                    await queue.send_for(attempt.lease.run)
 
 
 async def _wait_until_idle(task: asyncio.Task[None], attempt: RunAttempt) -> None:

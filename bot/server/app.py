@@ -32,7 +32,7 @@ from bot.data.request import (
     StopRequest,
 )
 from bot.data.run import Stop, StopReason, now
-from bot.queue.nudges import Nudges, request_run
+from bot.queue.jobs import RunQueue, request_run
 from bot.repo_config.model import SCHEMA_ROUTE, json_schema
 from bot.server import metrics
 from bot.server.connections import BodyReader, BodyRefused, RefusalLog
@@ -74,10 +74,10 @@ class NoWorkerWatch:
     Logs once that Redis is away or takes no writes, at the start too.
     """
 
-    def __init__(self, settings: Settings, storage: Storage, nudges: Nudges) -> None:
+    def __init__(self, settings: Settings, queue: RunQueue) -> None:
         self._settings = settings
-        self._storage = storage
-        self._nudges = nudges
+        self._storage = queue.storage
+        self._queue = queue
         self._since = now()
         """Replaces the last heartbeat where Redis has none."""
         self._logged = False
@@ -131,7 +131,7 @@ class NoWorkerWatch:
         from bot.runs.status_comment import build_announcer
 
         announce = build_announcer(GitHubApp(self._settings), self._settings)
-        return QueueAnnouncer(self._storage, self._nudges, announce)
+        return QueueAnnouncer(self._queue, announce)
 
 
 NAMES_SECONDS: Final = 60.0
@@ -153,7 +153,7 @@ class Intake:
         self.storage = Storage.open(
             settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
         )
-        self.nudges = Nudges(self.storage)
+        self.queue = RunQueue(self.storage)
         self.deliveries: Counter[int] = Counter()
         self._names = BotNames.of(settings)
         self._names_until = 0.0
@@ -169,13 +169,13 @@ class Intake:
         return self._names
 
     async def accept(self, request: AnyRequest) -> Response:
-        """Record the request of the event and nudge a worker."""
+        """Record the request of the event and tell a worker."""
         try:
             if beside := companion_update(request):
                 await self._queue_update(beside)
             match request:
                 case RunRequest():
-                    asked = await request_run(request, self.storage, self.nudges)
+                    asked = await request_run(request, self.queue)
                     status = 200 if asked.outcome is StartOutcome.REPEATED else 202
                     return JSONResponse(
                         {"run": asked.run_id, "status": asked.outcome.value}, status
@@ -233,7 +233,7 @@ class Intake:
         return await self._queue(update)
 
     async def _queue(self, request: QueuedKind) -> Response:
-        taken = await self.storage.requests.put(request)
+        taken = await self.queue.put(request)
         status = "taken" if taken else "repeated"
         return JSONResponse({"order": request.id, "status": status}, 202 if taken else 200)
 
@@ -329,7 +329,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
-        watch = asyncio.create_task(NoWorkerWatch(settings, intake.storage, intake.nudges).run())
+        watch = asyncio.create_task(NoWorkerWatch(settings, intake.queue).run())
         try:
             yield
         finally:

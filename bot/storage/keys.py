@@ -40,9 +40,8 @@
 | `turn:queue-arrivals` | the same for runs that have just begun to wait | 1 second |
 | `turn:queue-arrival:{run}` | one of them was announced, or could not be | 30 seconds |
 | `app:slug` | what GitHub calls the App, as a worker has learnt | |
-| `requests` | sorted set of the ids of open requests; score: when to try next | |
 | `requests:commands:{repo}`, `requests:events:{repo}` | until when they are spaced | as long |
-| `request:{id}` | a queued request with its tries, JSON | 3 days |
+| `request:{id}` | it waits for a run, and its author has read that | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
@@ -57,16 +56,17 @@
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
 | `environment:{image}:{key}` | what runs with one environment image share, zlib of JSON | 7 days |
 | `repository:{repo}:{key}` | what a repository's runs share, zlib of JSON | 30 days |
-| `nudges`, `nudges:pulls` | arq's queues of nudges, one for each lane | |
+| `queue` | arq's queue: sorted set of jobs; score: when to try next | |
 
-arq adds `arq:job:`, `arq:in-progress:` and `arq:retry:` before job ids; ours begin with the prefix.
+arq adds `arq:job:`, `arq:in-progress:`, `arq:retry:` and `arq:result:` before the ids of jobs; ours
+are `{run}#{starts}` and `request:{id}` behind the prefix.
 """
 
 from __future__ import annotations
 
 from typing import Final, Literal
 
-from bot.data.run import Lane, Login, RepoRef, RunId
+from bot.data.run import Login, RepoRef, RunId
 
 DAY: Final = 86_400
 DELIVERY_SECONDS: Final = 3 * DAY  # GitHub offers redelivery of a webhook for three days
@@ -98,13 +98,10 @@ class Keys:
         self.histograms = f"{prefix}histograms"
         self.owners_served = f"{prefix}owners:served"
         self.archive_cursor = f"{prefix}archive:cursor"
-        self.requests = f"{prefix}requests"
+        self.queue = f"{prefix}queue"
         self.app_slug = f"{prefix}app:slug"
         self.repositories = f"{prefix}repositories"
         self.pulls_due = f"{prefix}pulls:due"
-
-    def nudges(self, lane: Lane) -> str:
-        return f"{self.prefix}nudges" if lane is Lane.ISSUES else f"{self.prefix}nudges:{lane}"
 
     def worker(self, name: str) -> str:
         return f"{self.prefix}worker:{name}"
@@ -132,7 +129,7 @@ class Keys:
         return f"{self.prefix}request:{request_id}"
 
     def pace(self, repo: RepoRef, by_people: bool) -> str:
-        return f"{self.requests}:{'commands' if by_people else 'events'}:{repo.id}"
+        return f"{self.prefix}requests:{'commands' if by_people else 'events'}:{repo.id}"
 
     def pulls(self, repo: int) -> str:
         return f"{self.prefix}pulls:{repo}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from pydantic_core import from_json
@@ -19,22 +19,6 @@ from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import replace
 
-
-class Nudge(NamedTuple):
-    """A message to the workers, as `SEND_NUDGE` takes it."""
-
-    keys: tuple[str, str]
-    """Of the job, and of the queue."""
-    args: tuple[str, bytes, int, int]
-    """Its id and message; when (milliseconds since the epoch), and how long it is kept."""
-
-
-SEND_NUDGE: Final = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('PSETEX', KEYS[1], ARGV[4], ARGV[2])
-redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
-return 1
-"""
 # A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
 # taken over here, in the one place where it could do harm.
 CREATE: Final = """
@@ -74,10 +58,6 @@ redis.call('LPUSH', KEYS[8], ARGV[1])
 redis.call('LTRIM', KEYS[8], 0, 49)
 redis.call('EXPIRE', KEYS[8], ARGV[4])
 if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
-if KEYS[10] then
-  redis.call('PSETEX', KEYS[10], ARGV[16], ARGV[14])
-  redis.call('ZADD', KEYS[11], ARGV[15], ARGV[13])
-end
 return {'created', ARGV[1]}
 """
 # A command is never lost to a hint that may turn out to be wrong.
@@ -151,11 +131,9 @@ class Runs(RedisRecords):
         before = await self.get_latest(repo, issue)
         return await self._create(run, before, version=version, join=join)
 
-    async def start(
-        self, request: RunRequest, before: Run | None, build_nudge: Callable[[RunId], Nudge]
-    ) -> StartResult:
-        """Begin the run that a label or an assignment asks for, and send its nudge, or join the
-        issue's run, as `create` does. `before` is the issue's latest run.
+    async def start(self, request: RunRequest, before: Run | None) -> StartResult:
+        """Begin the run that a label or an assignment asks for, or join the issue's run, as
+        `create` does. `before` is the issue's latest run.
 
         A label is answered once, even if both a webhook and the sweep report it.
         """
@@ -174,7 +152,6 @@ class Runs(RedisRecords):
             before,
             version=request.version,
             label_event=LabelEvent.from_request(request),
-            nudge=build_nudge(run.id),
         )
 
     async def _create(
@@ -185,7 +162,6 @@ class Runs(RedisRecords):
         version: IssueVersion | None,
         join: bool = True,
         label_event: LabelEvent | None = None,
-        nudge: Nudge | None = None,
     ) -> StartResult:
         repo, issue, delivery = run.repo, run.issue, run.delivery
         if not run.published_run:
@@ -206,7 +182,6 @@ class Runs(RedisRecords):
                 keys.issue(repo, issue, "label-events"),
                 keys.issue(repo, issue, "runs"),
                 keys.issue(repo, issue, "latest-join"),
-                *(nudge.keys if nudge else ()),
             ],
             [
                 run.id,
@@ -217,7 +192,6 @@ class Runs(RedisRecords):
                 CHECKPOINT_SECONDS,
                 int(join),
                 *(label_event.script_args if label_event else NO_LABEL_EVENT),
-                *(nudge.args if nudge else ()),
             ],
         )
         return StartResult(StartOutcome(outcome.decode()), RunId(run_id.decode()))

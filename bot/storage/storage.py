@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Self, cast
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import ResponseError
 
-from bot.data.run import Lane, RunId
+from bot.data.run import RunId
 from bot.storage.active_runs import ActiveRuns
 from bot.storage.client import (
     close_redis,
     connection_pool,
     open_redis,
     plain_client,
-    run_script,
     waiting_client,
 )
 from bot.storage.history import History, RunQueries
@@ -24,7 +23,7 @@ from bot.storage.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
 from bot.storage.pulls import PullRecords
 from bot.storage.quota import InstallationWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
-from bot.storage.runs import SEND_NUDGE, Nudge, Runs
+from bot.storage.runs import Runs
 from bot.storage.workers import ArchivedRuns, Cursors, Locations, ProgressReports, Turns, Workers
 
 if TYPE_CHECKING:
@@ -103,13 +102,6 @@ class Storage:
     def prefix(self) -> str:
         """What every key begins with."""
         return self.keys.prefix
-
-    def nudge_queue(self, lane: Lane) -> str:
-        return self.keys.nudges(lane)
-
-    async def send_nudge(self, nudge: Nudge) -> None:
-        """Put it into its queue, unless it waits there. Raises redis-py's errors."""
-        await run_script(self.redis, SEND_NUDGE, nudge.keys, nudge.args)
 
     @property
     def connection_pool(self) -> ConnectionPool:

@@ -12,6 +12,7 @@ from bot.bootstrap import Bot, assemble, open_bot
 from bot.data.run import Login, RepoRef, Run, RunId, now
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
+from bot.queue.jobs import RunQueue
 from bot.server.app import create_app
 from bot.server.connections import serve_app
 from bot.settings import Settings
@@ -59,7 +60,7 @@ class BotHarness(People):
         self.redis = redis
         self.storage = Storage(redis, settings.redis_prefix)
         self.runs = self.storage.runs
-        self.inbox = self.storage.requests
+        self.inbox = RunQueue(self.storage)
         self.runner = FakeRunner(settings, saves=saves)
         self.parts: Bot = assemble(settings, self.runner, github=GitHubApp(settings, pause=0.001))
         """The bot around `runner`."""
@@ -318,7 +319,7 @@ class BotHarness(People):
         assert [d for d in self.hub.deliveries if d.status is None or d.status >= 300] == []
         if self.quiet:
             assert await self.runs.list_active() == []
-            assert await self.inbox.count() == 0
+            assert await self.inbox.count_requests() == 0
             for run in self._seen:
                 assert not await self.redis.exists(self.storage.keys.run(run.id, "lease"))
         if self._llm is not None:
@@ -339,7 +340,7 @@ class BotHarness(People):
         return not await self.runs.list_active()
 
     async def _has_work(self) -> bool:
-        return not await self._has_no_run() or bool(await self.inbox.count())
+        return not await self._has_no_run() or bool(await self.inbox.count_requests())
 
     @asynccontextmanager
     async def _open_bot(self, model_waits: Sequence[float] = RETRY_WAITS) -> AsyncGenerator[Bot]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import Final
 
+from bot.queue.jobs import RunQueue
 from bot.queue.worker import Worker
 from bot.settings import Settings
 from bot.storage.storage import Storage
@@ -39,7 +40,7 @@ async def settle(worker: Worker, settings: Settings, seconds: float) -> None:
         ):
             pauses = Pauses()
             while not running.done() and (
-                await storage.runs.list_active() or await storage.requests.count()
+                await storage.runs.list_active() or await RunQueue(storage).count_requests()
             ):
                 await pauses.pause()
     finally:

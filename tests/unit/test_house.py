@@ -16,7 +16,7 @@ from tests.support.sources import ROOT, list_modules, parse
 ROOMS: Final = ("bot", "pipeline", "sandbox")
 IMPORTERS: Final[Mapping[str, str]] = {
     "anthropic": "pipeline/models/providers/",
-    "arq": "bot/queue/nudges.py",
+    "arq": "bot/queue/jobs.py",
     "datasets": "pipeline/lab/learning/trainer/",
     "docker": "sandbox/docker/",
     "githubkit": "bot/github/",

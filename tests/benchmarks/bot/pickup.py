@@ -1,4 +1,4 @@
-"""From the acknowledged webhook to a worker's first line, against arq's default poll of 0.5 s."""
+"""How soon a worker takes up what the server has queued: a run, and the request of a comment."""
 
 from __future__ import annotations
 
@@ -6,94 +6,89 @@ import asyncio
 import statistics
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from arq import Worker, create_pool, func
-from arq.connections import RedisSettings
 from redis.asyncio import Redis
 
+from bot.data.request import PullUpdate
 from bot.data.run import Login, RepoRef, Run, RunStatus
-from bot.queue import worker as ours
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RunQueue
+from bot.queue.worker import Worker
 from bot.settings import Settings
 from bot.storage.lease import Lease
+from bot.storage.requests import QueuedRequest
 from bot.storage.storage import Storage
 from sandbox.frozen import replace
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 from tests.support.handlers import handlers_of
 
-RUNS = 60
+TIMES = 60
+REPO = RepoRef(id=1, owner="acme", name="shop", installation=1)
+IDLE_SECONDS = 20.0
+
+
+class Stopwatch:
+    """Sends one thing after the other, and takes the time until a worker has each."""
+
+    def __init__(self) -> None:
+        self.took: list[float] = []
+        self._sent = 0.0
+
+    def stop(self) -> None:
+        self.took.append((time.perf_counter() - self._sent) * 1000)
+
+    async def measure(self, send: Callable[[int], Awaitable[object]]) -> float:
+        """The median in milliseconds."""
+        for number in range(TIMES):
+            await asyncio.sleep(0.05 + (number * 37 % 50) / 100)  # in step with no poll
+            self._sent = time.perf_counter()
+            await send(number)
+            while len(self.took) <= number:
+                await asyncio.sleep(0.002)
+        return statistics.median(self.took)
 
 
 async def measure() -> list[Row]:
+    runs, requests = Stopwatch(), Stopwatch()
+
+    async def work(run: Run, _lease: Lease) -> Run:
+        runs.stop()
+        return replace(run, status=RunStatus.STOPPED)
+
+    async def execute(_item: QueuedRequest, _queue: RunQueue) -> None:
+        requests.stop()
+
     with tempfile.TemporaryDirectory() as folder:
-        async with run_redis(Path(folder)) as url:
-            mine, plain = await _capuchin(url), await _arq_alone(url)
+        async with run_redis(Path(folder)) as url, Redis.from_url(url) as redis:
+            worker = Worker(Settings(redis_url=url), handlers_of(work, work), execute=execute)
+            task = asyncio.create_task(worker.run())
+            queue = RunQueue(Storage(redis, Settings().redis_prefix))
+
+            async def send_run(number: int) -> None:
+                asked = await queue.runs.create(
+                    REPO, number, asked_by=Login("alice"), delivery=str(number)
+                )
+                await queue.send(asked.run_id, 0)
+
+            async def send_request(number: int) -> None:
+                await queue.put(PullUpdate(repo=REPO, target="base", delivery=str(number)))
+
+            medians = [await runs.measure(send_run), await requests.measure(send_request)]
+            asked = await _measure_idle(redis)
+            worker.stop()
+            await task
+    poll = ("half of arq's poll", 250.0)
     return [
-        Row(
-            "worker pick-up, median",
-            statistics.median(mine),
-            "ms",
-            "an arq worker with its default poll",
-            statistics.median(plain),
-        )
+        Row("worker pick-up of a run, median", medians[0], "ms", *poll),
+        Row("worker pick-up of a command, median", medians[1], "ms", *poll),
+        Row("commands of an idle worker to Redis", asked, "/s", "arq's own", 2.0),
     ]
 
 
-async def _capuchin(url: str) -> list[float]:
-    sent: dict[int, float] = {}
-    took: list[float] = []
-
-    async def work(run: Run, _lease: Lease) -> Run:
-        took.append((time.perf_counter() - sent[run.issue]) * 1000)
-        return replace(run, status=RunStatus.STOPPED)
-
-    async def give_up(run: Run, _lease: Lease) -> Run:
-        return run
-
-    worker = ours.Worker(Settings(redis_url=url), handlers_of(work, give_up))
-    task = asyncio.create_task(worker.run())
-    async with Redis.from_url(url) as redis:
-        storage = Storage(redis, Settings().redis_prefix)
-        runs, nudges = storage.runs, Nudges(storage)
-        for number in range(RUNS):
-            await _pause(number)
-            sent[number] = time.perf_counter()
-            repo = RepoRef(id=1, owner="acme", name="shop", installation=1)
-            asked = await runs.create(repo, number, asked_by=Login("alice"), delivery=str(number))
-            await nudges.send(asked.run_id, 0)
-            while len(took) <= number:
-                await asyncio.sleep(0.002)
-    worker.stop()
-    await task
-    return took
-
-
-async def _arq_alone(url: str) -> list[float]:
-    took: list[float] = []
-
-    async def begin(_ctx: dict[str, object], sent: float) -> None:
-        took.append((time.perf_counter() - sent) * 1000)
-
-    queue = await create_pool(RedisSettings.from_dsn(url), default_queue_name="plain")
-    async with queue:
-        job = func(begin, name="begin")  # pyright: ignore[reportArgumentType] - arq wants its own ctx
-        worker = Worker([job], redis_pool=queue, queue_name="plain", handle_signals=False)
-        task = asyncio.create_task(worker.async_run())
-        for number in range(RUNS):
-            await _pause(number)
-            await queue.enqueue_job("begin", time.perf_counter())
-            while len(took) <= number:
-                await asyncio.sleep(0.002)
-        task.cancel()
-        await asyncio.wait([task])
-        with suppress(asyncio.CancelledError):  # arq hands its jobs' cancellation on
-            await worker.close()
-    return took
-
-
-async def _pause(number: int) -> None:
-    """Arrivals that do not march in step with any poll."""
-    await asyncio.sleep(0.05 + (number * 37 % 50) / 100)
+async def _measure_idle(redis: Redis) -> float:
+    """Commands in a second, those of scripts and our own two among them."""
+    before = (await redis.info("stats"))["total_commands_processed"]
+    await asyncio.sleep(IDLE_SECONDS)
+    return ((await redis.info("stats"))["total_commands_processed"] - before) / IDLE_SECONDS

@@ -50,7 +50,7 @@ async def test_a_review_is_heard_long_before_it_is_followed(start_bot: StartBot,
 
 
 async def _is_idle(bot: BotHarness) -> bool:
-    return await bot.inbox.count() == 0
+    return await bot.inbox.count_requests() == 0
 
 
 async def test_the_issue_itself_cannot_be_judged(bot: BotHarness) -> None:

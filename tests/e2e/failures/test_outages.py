@@ -68,7 +68,7 @@ async def test_a_command_waits_for_a_github_that_can_say_who_may(bot: BotHarness
         for login, issue in issues.items():
             await bot.comment(issue, "/capuchin fix", by=login)
         await bot.until(lambda: not bot.hub.faults.pending)
-        assert await bot.inbox.count() == 2
+        assert await bot.inbox.count_requests() == 2
         assert bot.runner.jobs == []
         assert [bot.comments_of(issue) for issue in issues.values()] == [[], []]
         await bot.until(lambda: come_up(bot))
@@ -84,10 +84,10 @@ async def waits(bot: BotHarness, issue: Issue) -> bool:
 
 async def come_up(bot: BotHarness) -> bool:
     """What waits to be tried again is due now; whether nothing is left."""
-    key = bot.storage.keys.requests
+    key = bot.storage.keys.queue
     for order in await bot.redis.zrange(key, 0, -1):
         await bot.redis.zadd(key, {order: 0}, xx=True)
-    return not await bot.inbox.count()
+    return not await bot.inbox.count_requests()
 
 
 TEN_MINUTES = 600.0

@@ -14,7 +14,7 @@ from bot.comments import status as comments
 from bot.comments.status import render_queued
 from bot.data.progress import Progress
 from bot.data.run import Lane, QueuePosition, Run, RunStatus, now
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RunQueue
 from bot.queue.position import QueueAnnouncer
 from bot.runs.status_comment import StatusComment, build_announcer
 from bot.storage.lease import Lease
@@ -144,7 +144,7 @@ async def queue(manual_bot: BotHarness, count: int) -> tuple[Repo, list[Issue], 
 
 def waiting(manual_bot: BotHarness) -> QueueAnnouncer:
     announce = build_announcer(manual_bot.parts.github, manual_bot.settings)
-    return QueueAnnouncer(manual_bot.storage, Nudges(manual_bot.storage), announce)
+    return QueueAnnouncer(RunQueue(manual_bot.storage), announce)
 
 
 async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(

@@ -23,7 +23,7 @@ async def problems(world: World, history: History) -> list[str]:
     """Everything that is not as it must be, as sentences."""
     runs = await world.ended()
     found = [*world.faults, *world.workers.faults, *world.bugs.found]
-    if await world.runs.list_active() or await world.inbox.count():
+    if await world.runs.list_active() or await world.inbox.count_requests():
         found.append("something is still under way")
     found += world.hub.unexpected
     found += _duplicate_runs(runs, history)

@@ -51,7 +51,9 @@ class Player(People):
 
     async def _active(self) -> bool:
         world = self.world
-        return bool(world.pending or await world.runs.list_active() or await world.inbox.count())
+        return bool(
+            world.pending or await world.runs.list_active() or await world.inbox.count_requests()
+        )
 
     async def _everything(self) -> None:
         world = self.world
@@ -61,7 +63,7 @@ class Player(People):
         for run_id in list(world.workers.at_work):
             if run_id in world.workers.at_work:
                 await world.workers.finish(run_id)
-        for _ in range(await world.inbox.count()):
+        for _ in range(await world.inbox.count_requests()):
             await world.command()
         for run in await world.workers.idle():
             await world.workers.begin(run)

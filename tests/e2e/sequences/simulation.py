@@ -22,11 +22,9 @@ from bot.bootstrap import assemble
 from bot.data.github_facts import Cursor
 from bot.data.run import Run, now
 from bot.errors import TryLater
-from bot.queue.consumer import RunQueue
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RunQueue
 from bot.server.app import create_app
 from bot.settings import Settings
-from bot.storage.requests import QueuedRequest
 from bot.storage.storage import Storage
 from capuchin_demo.hub.state import Issue, Pull, Repo
 from capuchin_demo.hub.webhooks import Delivery
@@ -59,7 +57,6 @@ class World:
         self.redis = redis
         self.storage = Storage(redis, settings.redis_prefix)
         self.runs = self.storage.runs
-        self.inbox = self.storage.requests
         self.runner = GatedRunner(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
@@ -68,11 +65,9 @@ class World:
         self.bot = assemble(settings, self.runner, github=self.github, mirrors=self.mirrors)
         worker = self.bot.build_worker()
         self.workers = Workers(worker, self.storage, self.runner, self.deaths)
-        nudges = Nudges(self.storage)
-        consumer = worker.build_consumer(RunQueue(self.storage, nudges))
-        assert consumer is not None
-        self.consumer = consumer
-        self._sweep = worker.build_sweep(self.storage, nudges)
+        self.inbox = RunQueue(self.storage)
+        self._jobs = worker.build_job_worker(self.inbox).arq
+        self._sweep = worker.build_sweep(self.inbox)
         self.records = self.storage.pulls
         self.repos = [self._shop(name) for name in REPOS]
         self._seeds = [repo.git.list_refs()["heads/main"] for repo in self.repos]
@@ -213,12 +208,12 @@ class World:
 
     async def command(self, dies_after: int | None = None) -> None:
         """Carry out the command whose turn it is, as far as its clerk lives."""
-        for order in await self.redis.zrange(self.storage.keys.requests, 0, -1):
-            await self.redis.zadd(self.storage.keys.requests, {order: 0}, xx=True)
-        item = await self.inbox.take()
-        if item is not None:
-            await self._carried_out(item, dies_after)
-            await self.workers.stopped()
+        requests = self.storage.keys.request("").encode()
+        for job, at in await self.redis.zrange(self.storage.keys.queue, 0, -1, withscores=True):
+            if job.startswith(requests):
+                await self._carried_out(job.decode(), int(at), dies_after)
+                await self.workers.stopped()
+                return
 
     async def sweep(self) -> None:
         """Look for what no webhook told."""
@@ -232,8 +227,8 @@ class World:
             await self.redis.zadd(self.storage.keys.pulls_due, {member: 0})
         await self._sweep.start_follow_ups()
 
-    async def _carried_out(self, item: QueuedRequest, dies_after: int | None) -> None:
-        task = asyncio.create_task(self.consumer.handle(item))
+    async def _carried_out(self, job: str, at: int, dies_after: int | None) -> None:
+        task = asyncio.create_task(self._jobs.run_job(job, at))
         with self.deaths.after(dies_after or 0, task.cancel):  # 0: never
             await asyncio.wait([task])
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from bot.data.run import Lane, RepoRef, RunStatus
+from bot.data.run import RepoRef, RunStatus
 from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
 from bot.storage import requests
@@ -38,7 +38,7 @@ async def test_a_label_becomes_a_queued_run(client: httpx.AsyncClient, runs: Run
     assert await runs.list_active() == [run.id]
 
 
-async def test_a_label_is_recorded_and_announced_in_two_steps(
+async def test_a_label_is_recorded_in_one_step_and_announced_as_a_job(
     client: httpx.AsyncClient, storage: Storage, redis: Redis
 ) -> None:
     await deliver(client, labeled())  # the scripts are loaded, the connection is open
@@ -49,7 +49,7 @@ async def test_a_label_is_recorded_and_announced_in_two_steps(
     assert answer.status_code == 202
     assert (await redis.info("commandstats"))["cmdstat_evalsha"]["calls"] - scripts == 1
     assert traffic.commands <= 20  # those in the scripts among them
-    queued = await redis.zrange(storage.keys.nudges(Lane.ISSUES), 0, -1)
+    queued = await redis.zrange(storage.keys.queue, 0, -1)
     assert f"{storage.keys.prefix}{answer.json()['run']}#0".encode() in queued
 
 

@@ -85,17 +85,19 @@ async def test_a_run_of_which_too_little_is_known_is_forgotten(bot: BotHarness) 
     assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
-async def test_a_command_of_another_format_is_dropped_with_a_sentence(
+async def test_a_command_of_another_format_waits_for_a_worker_that_reads_it(
     bot: BotHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     issue = await bot.report_issue(bot.add_repo())
     comment = await bot.comment(issue, "/capuchin help")
-    key = bot.storage.keys.request(f"comment-{comment.id}")
-    saved = json.loads(await bot.redis.get(key) or b"")
-    await bot.redis.set(key, json.dumps({**saved, "format": 1}))
-    await bot.settle()
-    assert "format 1" in caplog.text
-    assert bot.comments_of(issue) == []
+    key = f"arq:job:{bot.storage.keys.request(f'comment-{comment.id}')}"
+    saved = await bot.redis.get(key) or b""
+    await bot.redis.set(key, saved.replace(rf"\"format\":{FORMAT}".encode(), rb"\"format\":1"))
+    async with bot.working(settle=False):
+        await bot.until(lambda: "format 1" in caplog.text)
+        assert bot.comments_of(issue) == []
+        await bot.redis.set(key, saved)
+        await bot.until(lambda: bot.comments_of(issue))
 
 
 async def test_a_mirror_that_nobody_used_for_long_makes_room_and_is_counted(

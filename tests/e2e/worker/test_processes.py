@@ -17,7 +17,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RunQueue
 from bot.settings import Settings
 from bot.storage.storage import Storage
 from capuchin_demo.environment import find_free_port
@@ -63,7 +63,7 @@ class Bench:
 
     async def ask(self) -> str:
         asked = await self.runs.create(REPO, 7, asked_by=Login("ann"), delivery="guid")
-        await Nudges(self.storage).send(asked.run_id, 0)
+        await RunQueue(self.storage).send(asked.run_id, 0)
         return asked.run_id
 
     async def event(self) -> tuple[str, int]:

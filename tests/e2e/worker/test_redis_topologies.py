@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from redis import Redis
 
 from bot.data.run import Login, RepoRef, Run, RunId, RunStatus
-from bot.queue.nudges import Nudges
+from bot.queue.jobs import RunQueue
 from bot.queue.worker import Worker
 from bot.settings import Settings, Timings
 from bot.storage.client import UNREACHABLE
@@ -58,7 +58,7 @@ class Bench:
         """A run that waits for the test."""
         async with self.open_storage() as storage:
             asked = await storage.runs.create(REPO, 7, asked_by=Login("ann"), delivery="guid")
-            await Nudges(storage).send(asked.run_id, 0)
+            await RunQueue(storage).send(asked.run_id, 0)
         await asyncio.wait_for(self.saved.wait(), 120)
         return asked.run_id
 

@@ -14,7 +14,7 @@ OWN = {
     ("bot/bootstrap.py", "FollowUpRun"),
     ("bot/bootstrap.py", "CommandDispatcher"),
     ("bot/bootstrap.py", "Worker"),
-    ("bot/queue/nudges.py", "Worker"),  # of arq
+    ("bot/queue/jobs.py", "Worker"),  # of arq
     ("bot/queue/worker.py", "Sweep"),
     ("bot/queue/worker.py", "RunAttempt"),
     # Tests and measurements of the worker itself.

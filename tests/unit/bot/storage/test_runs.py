@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 from redis.asyncio import Redis
 
-from bot.data.request import PullUpdate, RunRequest, StartOutcome
+from bot.data.request import StartOutcome
 from bot.data.run import Lane, Login, Mode, RepoRef, RunId, RunStatus
 from bot.errors import LeaseLost
 from bot.queue.worker import Slots
 from bot.storage.active_runs import BATCH
 from bot.storage.keys import Keys
 from bot.storage.lease import Lease
-from bot.storage.requests import BURST
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from pipeline.concurrency import gather_all
@@ -201,21 +200,3 @@ async def test_one_more_run_costs_the_same_beside_any_number(
         await runs.create(repo, 1, asked_by=Login("ann"), delivery="another")
     assert traffic.commands <= 14
     assert await redis.scard(Keys(redis_prefix).active) == kept + 1  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-
-
-async def test_the_flood_of_one_repository_waits_and_nothing_else_does(storage: Storage) -> None:
-    flooded, other = REPO, replace(REPO, id=2)
-    for number in range(3 * BURST):
-        await storage.requests.put(
-            PullUpdate(repo=flooded, target="base", delivery=f"flood-{number}")
-        )
-    asked = RunRequest(repo=flooded, issue=1, asked_by=Login("ann"), delivery="asked")
-    await storage.requests.put(asked)
-    await storage.requests.put(PullUpdate(repo=other, target="base", delivery="other"))
-    taken: list[str] = []
-    while item := await storage.requests.take():
-        taken.append(item.request.delivery)
-    assert set(taken[:BURST]) == {f"flood-{number}" for number in range(BURST)}
-    assert {"asked", "other"} <= set(taken)
-    assert len(taken) < 3 * BURST
-    assert await storage.requests.count() == 3 * BURST + 2
