@@ -27,7 +27,7 @@ from bot.safe_text import printable
 from bot.settings import SettingsError
 from bot.storage.checkpoints import RedisStore
 from bot.storage.storage import Storage
-from bot.telemetry.measurements import ARCHIVE_FAILURES, RECORDER
+from bot.telemetry.measurements import ARCHIVE_FAILURES
 from pipeline.bundle import LARGEST_DOCUMENT, pack_bundle
 from pipeline.codebase.text import pluralize
 from pipeline.run_errors import UnreadableRecord
@@ -232,7 +232,7 @@ async def _archive_run(storage: Storage, archive: ObjectStore, run_id: RunId) ->
     try:
         await archive.put(object_name(run_id), data)
     except ArchiveUnavailable:
-        RECORDER.count(ARCHIVE_FAILURES)
+        ARCHIVE_FAILURES.inc()
         raise
     await storage.checkpoints(run_id).drop_archived()
     return True

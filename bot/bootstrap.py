@@ -38,7 +38,8 @@ from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.quota import InstallationWrites
 from bot.storage.storage import Storage
-from bot.storage.workers import Cursors, DiskUse, Housekeeping
+from bot.storage.workers import Cursors
+from bot.telemetry.measurements import EVICTED, KEPT, LIMIT
 from bot.webhooks.labels import BotNames
 from pipeline.models.wrappers import RETRY_WAITS
 from sandbox.frozen import replace
@@ -78,7 +79,7 @@ class Bot:
             polls=self.polls,
         )
 
-    async def make_room(self, busy: Collection[str]) -> Housekeeping:
+    async def make_room(self, busy: Collection[str]) -> None:
         """Keep mirrors and images within their ceilings; the mirrors of `busy` stay.
 
         Raises:
@@ -89,8 +90,12 @@ class Bot:
         limits = {kind: size * 1_000_000 for kind, size in limits.items()}
         mirrors = await self.mirrors.evict(max_bytes=limits["mirrors"], keep=busy)
         images = await self.runner.evict_images(limits["images"])
-        use = DiskUse(kept={"mirrors": mirrors.size_bytes}, limits=limits)
-        return Housekeeping(use, {"mirrors": mirrors.evicted_bytes, "images": images})
+        KEPT.labels("mirrors").set(mirrors.size_bytes)
+        for kind, size in (("mirrors", mirrors.evicted_bytes), ("images", images)):
+            LIMIT.labels(kind).set(limits[kind])
+            EVICTED.labels(kind).inc(size)
+            if size:
+                logger.info("Deleted %.0f MB of the least recently used %s", size / 1e6, kind)
 
     async def archive_runs(self, storage: Storage) -> None:
         from bot.archive import ObjectStore, archive_runs  # few bots have an archive

@@ -31,6 +31,12 @@ def register(subparsers: Subparsers) -> None:
         help="work on this labelled issue only, then exit. Exit codes: 0 done, 3 no fix, 1 failed, "
         "stopped or refused, 2 wrong usage",
     )
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="N",
+        help="show this worker's metrics to Prometheus at http://HOST:N/metrics",
+    )
     add_env_option(parser)
     parser.set_defaults(run=_run)
 
@@ -51,6 +57,13 @@ def _run(args: argparse.Namespace) -> int:
         )
     settings.read_private_key()
     configure_logging(settings)
+    if args.metrics_port is not None:
+        from bot.telemetry.measurements import serve_metrics
+
+        try:
+            serve_metrics(args.metrics_port, settings.data_dir)
+        except (OSError, OverflowError) as error:
+            raise SettingsError(f"--metrics-port {args.metrics_port}: {error}") from None
     with tracing(settings):
         if args.issue:
             from bot.cli.one_issue import run_command

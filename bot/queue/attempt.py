@@ -13,7 +13,7 @@ from structlog.contextvars import bound_contextvars
 from bot.data.run import Failure, Mode, Run, RunStatus, Stop, StopReason, now
 from bot.errors import LeaseLost, TryLater, describe_cause
 from bot.storage.lease import Lease
-from bot.telemetry.measurements import LEASES_LOST, QUEUE, RECORDER, RUN, RUN_DOLLARS
+from bot.telemetry.measurements import LEASES_LOST, QUEUE, RUN, RUN_DOLLARS
 from pipeline.concurrency import race, shield
 from pipeline.run_errors import UnreadableRecord
 from sandbox.frozen import replace
@@ -53,8 +53,8 @@ logger = logging.getLogger(__name__)
 def report_end(run: Run, cause: str) -> None:
     """Log one line with the run's status, the class of its failure and `cause`, and count it."""
     seconds = ((run.finished_at or now()) - (run.started_at or run.created_at)).total_seconds()
-    RECORDER.add(RUN, seconds, run.status.words)
-    RECORDER.add(RUN_DOLLARS, run.dollars, run.status.words)
+    RUN.labels(run.status.words).observe(seconds)
+    RUN_DOLLARS.labels(run.status.words).observe(run.dollars)
     facts = {"status": run.status.words}
     if run.failure is not None:
         facts["failure"] = run.failure.value
@@ -111,7 +111,7 @@ class RunAttempt:
                         await shield(self._hand_back(self.lease.run))
                     raise
         except LeaseLost:
-            RECORDER.count(LEASES_LOST)
+            LEASES_LOST.inc()
             logger.warning("Run %s: the lease was lost; another worker continues.", run_id)
 
     async def _stop_or_release(self, run: Run) -> None:
@@ -137,7 +137,7 @@ class RunAttempt:
             await self._fail(run, run.failure)
             return
         if run.started_at is None:
-            RECORDER.add(QUEUE, (now() - run.created_at).total_seconds(), run.mode.lane.value)
+            QUEUE.labels(run.mode.lane).observe((now() - run.created_at).total_seconds())
         run = await self._count_start(run)
         # A step that killed three workers may need more memory than there is, and each worker
         # that it kills has other runs, too.

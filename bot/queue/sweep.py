@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, NamedTuple
@@ -29,7 +28,7 @@ from bot.settings import Timings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.storage.workers import Cursors, Housekeeping
+from bot.storage.workers import Cursors
 from bot.webhooks.labels import LabelSet, has_label
 from pipeline.concurrency import gather_bounded
 
@@ -80,7 +79,7 @@ class SweepActions(NamedTuple):
     """Finds what people have asked for, or withdrawn, since the cursors."""
     clean_up: Callable[[Sequence[RunId]], Awaitable[int]] | None = None
     """Removes what runs that are not in the list have left behind; returns how much."""
-    make_room: Callable[[Collection[str]], Awaitable[Housekeeping]] | None = None
+    make_room: Callable[[Collection[str]], Awaitable[None]] | None = None
     """Deletes what this machine has used least, except for these `owner/name`."""
     announce: Announce | None = None
     archive: Callable[[Storage], Awaitable[None]] | None = None
@@ -125,12 +124,7 @@ class Sweep:
                 self._take_turns("queue-positions", timings.queue_seconds, announcer.announce)
             )
             loops.append(
-                self._take_turns(
-                    "queue-arrivals",
-                    ARRIVAL_SECONDS,
-                    announcer.announce_new,
-                    look_seconds=ARRIVAL_SECONDS,
-                )
+                self._take_turns("queue-arrivals", ARRIVAL_SECONDS, announcer.announce_new)
             )
         if find_missed := actions.find_missed:
             act = self._guard("look for missed webhooks", lambda: self.recover(find_missed))
@@ -192,11 +186,7 @@ class Sweep:
         if clean_up and (removed := await clean_up(await self._runs.list_active())):
             logger.warning("Removed %d leftovers of ended runs", removed)
         if make_room:
-            done = await make_room(await self._storage.active_runs.list_repositories())
-            for kind, size in done.evicted.items():
-                if size:
-                    logger.info("Deleted %.0f MB of the least recently used %s", size / 1e6, kind)
-            await self._storage.workers.save_disk_use(socket.gethostname(), done)
+            await make_room(await self._storage.active_runs.list_repositories())
 
     async def recover(self, find_missed: FindMissedEvents) -> None:
         """Handle events whose webhook never arrived. Raises TryLater and redis-py's errors."""

@@ -26,7 +26,7 @@ from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from bot.storage.workers import HEARTBEAT_SECONDS, WorkerState
 from bot.telemetry.log import log_calls
-from bot.telemetry.measurements import RECORDER, measure
+from bot.telemetry.measurements import measure
 from sandbox.observation import add_observer
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop`. Cancelled, it stops as well, and takes as long for it."""
-        add_observer("metrics", RECORDER.observe)
+        add_observer("metrics", measure)
         add_observer("log", log_calls)
         logger.info(
             "Worker %s starts, for %d runs at a time", self.name, self._settings.worker_runs
@@ -178,8 +178,6 @@ class Worker:
                 with suppress(*UNREACHABLE):
                     await storage.workers.remove(self.name)
                 await self._hand_over(queue)
-                with suppress(*UNREACHABLE):
-                    await self._save_measurements(storage)
 
     def build_attempt(self, lease: Lease, *, poll_seconds: float = STOP_POLL_SECONDS) -> RunAttempt:
         """This worker's attempt at the run whose lease it has just taken."""
@@ -249,16 +247,6 @@ class Worker:
         busy = {lane: self._slots.count(lane) for lane in Lane}
         state = WorkerState(name=self.name, slots=dict(self._slots.capacity), busy=busy)
         await storage.workers.save_heartbeat(state)
-        await self._save_measurements(storage)
-
-    async def _save_measurements(self, storage: Storage) -> None:
-        gauges = await asyncio.to_thread(measure, self._settings.data_dir)
-        added = RECORDER.take()
-        try:
-            await storage.workers.save_measurements(self.name, gauges, added)
-        except UNREACHABLE:
-            RECORDER.give_back(added)
-            raise
 
     def _build_idle_stops(self, storage: Storage) -> IdleStops:
         async def stop(run_id: RunId) -> bool:

@@ -40,7 +40,6 @@ from bot.server.run_routes import RunRoutes
 from bot.settings import Settings, SettingsError
 from bot.storage.client import REDIS_ERRORS, UNREACHABLE, Outage, explain_outage
 from bot.storage.storage import Storage
-from bot.storage.workers import Measurements
 from bot.webhooks.decide import companion_update, read_request
 from bot.webhooks.labels import BotNames
 from bot.webhooks.payload import (
@@ -306,16 +305,13 @@ class Intake:
 
     async def show_metrics(self) -> Response:
         """Metrics in the text format of Prometheus: public, because they contain no names."""
-        registry = self.storage.workers
         try:
             found = await self.storage.run_queries.load_totals()
-            workers = await registry.list_living()
-            measured = await registry.load_measurements(w.name for w in workers)
-            room = metrics.Room(await registry.list_disk_use(), await registry.count_evictions())
+            workers = await self.storage.workers.list_living()
         except REDIS_ERRORS as error:
             logger.warning("Metrics are incomplete: Redis: %s", error)
-            found, workers, measured, room = None, [], Measurements([], {}), metrics.Room()
-        text = metrics.render_metrics(found, workers, measured, self.deliveries, room)
+            found, workers = None, []
+        text = metrics.render_metrics(found, workers, self.deliveries)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -11,9 +11,6 @@
 | `runs:stopping` | set of the ids of active runs that are to stop | |
 | `workers` | sorted set of the workers' names; score: when each was last heard | |
 | `worker:{name}` | its slots and what it works on, JSON | 60 seconds |
-| `machines` | sorted set of the workers' machines; score: when each measured its disk | 1 hour |
-| `machine:{host}:disk` | what it keeps there for runs to come, JSON | 1 hour |
-| `evictions` | bytes of mirrors and images that had to go for want of room | |
 | `issue:{repo}#{n}:stop-time` | when people last wanted it stopped, in seconds | 1 day |
 | `issue:{repo}#{n}:latest-join` | when the latest label was put on that joined its run | 30 days |
 | `issue:{repo}#{n}:label-events` | up to which second each label is dealt with | 30 days |
@@ -90,12 +87,9 @@ class Keys:
         self.active = f"{prefix}runs:active"
         self.stopping = f"{prefix}runs:stopping"
         self.workers = f"{prefix}workers"
-        self.machines = f"{prefix}machines"
-        self.evictions = f"{prefix}evictions"
         self.ended = f"{prefix}runs:ended"
         self.durations = f"{prefix}runs:durations"
         self.totals = f"{prefix}runs:totals"
-        self.histograms = f"{prefix}histograms"
         self.owners_served = f"{prefix}owners:served"
         self.archive_cursor = f"{prefix}archive:cursor"
         self.queue = f"{prefix}queue"
@@ -105,12 +99,6 @@ class Keys:
 
     def worker(self, name: str) -> str:
         return f"{self.prefix}worker:{name}"
-
-    def gauges(self, name: str) -> str:
-        return f"{self.worker(name)}:gauges"
-
-    def disk_use(self, host: str) -> str:
-        return f"{self.prefix}machine:{host}:disk"
 
     def turn(self, name: str) -> str:
         """Whose turn it is to do what one worker does for all."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from pydantic import Field
 
@@ -91,7 +90,6 @@ def _current_task() -> asyncio.Task[object]:
 HEARTBEAT_SECONDS: Final = 5.0
 SILENT_AFTER: Final = timedelta(seconds=30)
 """A worker that was silent for this long counts as gone."""
-DISK_USE_KEPT: Final = timedelta(hours=1)
 KEPT: Final = timedelta(days=7)
 """How long the last heartbeat of a worker that is gone is remembered."""
 
@@ -104,26 +102,6 @@ class WorkerState(Frozen):
     busy: dict[Lane, int] = Field(default_factory=dict[Lane, int])
 
 
-class Measurements(NamedTuple):
-    gauges: Sequence[Mapping[str, float]]
-    """Of each living worker; see `bot.telemetry.measurements`."""
-    histograms: Mapping[str, float]
-
-
-class DiskUse(Frozen):
-    """What one machine keeps for runs to come, in bytes by kind."""
-
-    kept: dict[str, int]
-    limits: dict[str, int]
-
-
-class Housekeeping(NamedTuple):
-    """Disk used on a machine, and the bytes that were deleted there, by kind."""
-
-    use: DiskUse
-    evicted: dict[str, int]
-
-
 class Workers(RedisRecords):
     """Every method raises redis-py's errors."""
 
@@ -134,27 +112,6 @@ class Workers(RedisRecords):
             pipe.zadd(keys.workers, {state.name: at.timestamp()})
             pipe.zremrangebyscore(keys.workers, "-inf", (at - KEPT).timestamp())
             await pipe.execute()
-
-    async def save_measurements(
-        self, name: str, gauges: Mapping[str, float], added: Mapping[str, float]
-    ) -> None:
-        await self._redis.set(self._keys.gauges(name), json.dumps(dict(gauges)), ex=SILENT_AFTER)
-        async with self._redis.pipeline(transaction=True) as pipe:  # all samples or none
-            for field, value in added.items():
-                pipe.hincrbyfloat(self._keys.histograms, field, value)
-            await pipe.execute()
-
-    async def load_measurements(self, names: Iterable[str]) -> Measurements:
-        """What the living workers, `names`, and all workers that ever were have measured."""
-        keys = [self._keys.gauges(name) for name in names]
-        records: list[bytes | None] = await self._redis.mget(keys) if keys else []
-        fields = await cast(
-            "Awaitable[dict[bytes, bytes]]", self._redis.hgetall(self._keys.histograms)
-        )
-        return Measurements(
-            [json.loads(record) for record in records if record is not None],
-            {name.decode(): float(value) for name, value in fields.items()},
-        )
 
     async def remove(self, name: str) -> None:
         """Forget a worker that ends by itself, but not when it was last heard."""
@@ -169,31 +126,6 @@ class Workers(RedisRecords):
         records = await self._redis.mget([self._keys.worker(name.decode()) for name in names])
         states = [read_or_skip(WorkerState, record, "A worker") for record in records]
         return [state for state in states if state is not None]
-
-    async def save_disk_use(self, host: str, done: Housekeeping) -> None:
-        keys, at = self._keys, now()
-        async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.set(keys.disk_use(host), encode_record(done.use), ex=DISK_USE_KEPT)
-            pipe.zadd(keys.machines, {host: at.timestamp()})
-            pipe.zremrangebyscore(keys.machines, "-inf", (at - DISK_USE_KEPT).timestamp())
-            for kind, count in done.evicted.items():
-                pipe.hincrby(keys.evictions, kind, count)
-            await pipe.execute()
-
-    async def list_disk_use(self) -> list[DiskUse]:
-        """Of every machine that a worker measured within the last hour."""
-        hosts: list[bytes] = await self._redis.zrange(self._keys.machines, 0, -1)
-        if not hosts:
-            return []
-        found = await self._redis.mget([self._keys.disk_use(host.decode()) for host in hosts])
-        uses = [read_or_skip(DiskUse, record, "A machine's disk use") for record in found]
-        return [use for use in uses if use is not None]
-
-    async def count_evictions(self) -> dict[str, int]:
-        found = await cast(
-            "Awaitable[dict[bytes, bytes]]", self._redis.hgetall(self._keys.evictions)
-        )
-        return {kind.decode(): int(count) for kind, count in found.items()}
 
     async def get_last_heartbeat(self) -> datetime | None:
         """When a worker was last heard of; None: not within the last week."""

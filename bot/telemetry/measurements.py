@@ -1,25 +1,33 @@
-"""What workers measure of themselves: gauges and histograms.
+"""What a worker measures of itself, for Prometheus.
 
-A sample's labels take few values: no repository, person or issue is among them.
+Labels take few values: no repository, person or issue is among them.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    start_http_server,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from sandbox.observation import LEVELS, Event, Kind, Level
 
-DISK_FREE: Final = "disk_free_bytes"
-DISK_SIZE: Final = "disk_size_bytes"
-GITHUB_REMAINING: Final = "github_remaining"
-IDLE_CONTAINERS: Final = "idle_containers"
-BUSY_CONTAINERS: Final = "busy_containers"
+disable_created_metrics()
+METRICS: Final = CollectorRegistry()
+"""Those of this process; nobody else's collectors are among them."""
 
 
 class _Rate(NamedTuple):
@@ -27,7 +35,7 @@ class _Rate(NamedTuple):
     resets_at: float
 
 
-class GitHubRate:
+class GitHubRate(Collector):
     """The fewest calls that GitHub still allows any installation within its current hour."""
 
     def __init__(self) -> None:
@@ -53,29 +61,32 @@ class GitHubRate:
         lowest = self._lowest
         return lowest if lowest and lowest.resets_at > time.time() else None
 
-
-GITHUB_RATE: Final = GitHubRate()
-
-
-def measure(data_dir: Path) -> dict[str, float]:
-    """The gauges of this process. Blocking."""
-    found: dict[str, float] = {
-        IDLE_CONTAINERS: LEVELS.read(Level.IDLE_CONTAINERS),
-        BUSY_CONTAINERS: LEVELS.read(Level.BUSY_CONTAINERS),
-    }
-    place = data_dir.absolute()
-    while not place.exists():
-        place = place.parent
-    disk = shutil.disk_usage(place)
-    found |= {DISK_FREE: disk.free, DISK_SIZE: disk.total}
-    if (remaining := GITHUB_RATE.remaining) is not None:
-        found[GITHUB_REMAINING] = remaining
-    return found
+    def collect(self) -> Iterator[Metric]:
+        text = "Requests that GitHub still allows an installation in this hour; absent: not known."
+        yield GaugeMetricFamily("capuchin_github_remaining", text, value=self.remaining)
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 16
 
+
+class _Disk(Collector):
+    def __init__(self, data_dir: Path) -> None:
+        self._place = data_dir.absolute()
+
+    def collect(self) -> Iterator[Metric]:
+        place = self._place
+        while not place.exists():
+            place = place.parent
+        disk = shutil.disk_usage(place)
+        text = "Free space at CAPUCHIN_DATA_DIR."
+        yield GaugeMetricFamily("capuchin_disk_free_bytes", text, value=disk.free)
+        text = "Free part of that disk: 0 to 1."
+        yield GaugeMetricFamily("capuchin_disk_free_ratio", text, value=disk.free / disk.total)
+
+
+GITHUB_RATE: Final = GitHubRate()
+METRICS.register(GITHUB_RATE)
 
 SHORT: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 """Bounds in seconds, for calls."""
@@ -85,133 +96,102 @@ TOKENS: Final = (100, 1_000, 4_000, 16_000, 32_000, 64_000, 128_000, 256_000, 1_
 DOLLARS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 25)
 
 
-class Histogram(NamedTuple):
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    bounds: tuple[float, ...]
-    """Upper bounds of the buckets, without infinity."""
+def _histogram(name: str, text: str, labels: Sequence[str], bounds: Sequence[float]) -> Histogram:
+    return Histogram(f"capuchin_{name}", text, labels, buckets=bounds, registry=METRICS)
 
 
-QUEUE: Final = Histogram(
-    "capuchin_queue_duration_seconds",
-    "From the request of a run to its first start.",
-    ("lane",),
-    LONG,
+QUEUE: Final = _histogram(
+    "queue_duration_seconds", "From the request of a run to its first start.", ["lane"], LONG
 )
-RUN: Final = Histogram(
-    "capuchin_run_duration_seconds",
-    "From a run's first start to its end, by outcome.",
-    ("end",),
-    LONG,
+RUN: Final = _histogram(
+    "run_duration_seconds", "From a run's first start to its end, by outcome.", ["end"], LONG
 )
-RUN_DOLLARS: Final = Histogram(
-    "capuchin_run_dollars", "Cost of a finished run, at list prices, by outcome.", ("end",), DOLLARS
+RUN_DOLLARS: Final = _histogram(
+    "run_dollars", "Cost of a finished run, at list prices, by outcome.", ["end"], DOLLARS
 )
-STAGE: Final = Histogram(
-    "capuchin_stage_duration_seconds", "Duration of a stage of a run.", ("stage",), LONG
+STAGE: Final = _histogram(
+    "stage_duration_seconds", "Duration of a stage of a run.", ["stage"], LONG
 )
-MODEL_CALL: Final = Histogram(
-    "capuchin_model_call_duration_seconds",
+MODEL_CALL: Final = _histogram(
+    "model_call_duration_seconds",
     "Duration of a model call; `error` is the class of what it failed with.",
-    ("model", "error"),
+    ["model", "error"],
     SHORT,
 )
-MODEL_TOKENS: Final = Histogram(
-    "capuchin_model_call_tokens",
+MODEL_TOKENS: Final = _histogram(
+    "model_call_tokens",
     "Tokens of a model call: `input` without what was read from a cache, `cached`, `output`.",
-    ("model", "kind"),
+    ["model", "kind"],
     TOKENS,
 )
-EXECUTION: Final = Histogram(
-    "capuchin_execution_duration_seconds",
+EXECUTION: Final = _histogram(
+    "execution_duration_seconds",
     "Duration of a program in the sandbox with its wait for a free place, by how it ended.",
-    ("ending",),
+    ["ending"],
     SHORT,
 )
-GITHUB_CALL: Final = Histogram(
-    "capuchin_github_call_duration_seconds",
+GITHUB_CALL: Final = _histogram(
+    "github_call_duration_seconds",
     "Duration of a request to GitHub, by the HTTP status of the answer (`none`: no answer).",
-    ("status",),
+    ["status"],
     SHORT,
 )
-HISTOGRAMS: Final = (
-    QUEUE, RUN, RUN_DOLLARS, STAGE, MODEL_CALL, MODEL_TOKENS, EXECUTION, GITHUB_CALL,
-)  # fmt: skip
-LEASES_LOST: Final = "leases_lost"
-ARCHIVE_FAILURES: Final = "archive_failures"
-_SEPARATOR: Final = "\x1f"
+LEASES_LOST: Final = Counter(
+    "capuchin_leases_lost",
+    "How often a worker lost a run that it worked on: it was silent for too long.",
+    registry=METRICS,
+)
+ARCHIVE_FAILURES: Final = Counter(
+    "capuchin_archive_failures",
+    "How often the archive did not take the bundle of an ended run.",
+    registry=METRICS,
+)
+KEPT: Final = Gauge(
+    "capuchin_kept_bytes",
+    "What the worker's machine keeps for later runs.",
+    ["of"],
+    registry=METRICS,
+)
+LIMIT: Final = Gauge(
+    "capuchin_limit_bytes", "The most that the machine may keep.", ["of"], registry=METRICS
+)
+EVICTED: Final = Counter(
+    "capuchin_evicted_bytes", "What was least used and was deleted.", ["of"], registry=METRICS
+)
+_CONTAINERS: Final = Gauge(
+    "capuchin_sandbox_containers",
+    "Warm containers or pods of the worker.",
+    ["state"],
+    registry=METRICS,
+)
+_CONTAINERS.labels("busy").set_function(lambda: LEVELS.read(Level.BUSY_CONTAINERS))
+_CONTAINERS.labels("idle").set_function(lambda: LEVELS.read(Level.IDLE_CONTAINERS))
 
 
-class Series(NamedTuple):
-    labels: tuple[str, ...]
-    counts: tuple[int, ...]
-    """The samples of each bucket alone, infinity last."""
-    sum: float
+@contextmanager
+def measure(event: Event) -> Generator[None]:
+    """The observer that puts what happens into the histograms."""
+    try:
+        yield
+    finally:
+        facts = event.facts
+        match event.kind:
+            case Kind.STAGE:
+                STAGE.labels(facts["stage"]).observe(event.seconds)
+            case Kind.MODEL_CALL:
+                MODEL_CALL.labels(facts["model"], event.error).observe(event.seconds)
+                for kind in ("input", "cached", "output"):
+                    if kind in facts:
+                        MODEL_TOKENS.labels(facts["model"], kind).observe(float(facts[kind]))
+            case Kind.EXECUTION:
+                EXECUTION.labels(facts.get("ending", "none")).observe(event.seconds)
+            case Kind.GITHUB_CALL:
+                GITHUB_CALL.labels(facts.get("status", "none")).observe(event.seconds)
+            case Kind.RUN:  # one attempt; the end of the run is counted elsewhere
+                pass
 
 
-class Recorder:
-    """Adds up the samples of this process until they are written to Redis."""
-
-    def __init__(self) -> None:
-        self._sums: defaultdict[str, float] = defaultdict(float)
-
-    def add(self, histogram: Histogram, value: float, *labels: str) -> None:
-        """Count one sample. `labels` has a value for each of the histogram's labels."""
-        at = sum(value > bound for bound in histogram.bounds)
-        key = _SEPARATOR.join((histogram.name, *labels))
-        self._sums[f"{key}{_SEPARATOR}{at}"] += 1
-        self._sums[f"{key}{_SEPARATOR}sum"] += value
-
-    def count(self, name: str) -> None:
-        """Count one of `name`, which is not a histogram."""
-        self._sums[name] += 1
-
-    def take(self) -> dict[str, float]:
-        """The sums since the last call, by field: the caller stores them or gives them back."""
-        taken, self._sums = dict(self._sums), defaultdict(float)
-        return taken
-
-    def give_back(self, taken: Mapping[str, float]) -> None:
-        """Keep this for the next time, as Redis did not answer."""
-        for name, value in taken.items():
-            self._sums[name] += value
-
-    @contextmanager
-    def observe(self, event: Event) -> Generator[None]:
-        try:
-            yield
-        finally:
-            facts = event.facts
-            match event.kind:
-                case Kind.STAGE:
-                    self.add(STAGE, event.seconds, str(facts["stage"]))
-                case Kind.MODEL_CALL:
-                    model = str(facts["model"])
-                    self.add(MODEL_CALL, event.seconds, model, event.error)
-                    for kind in ("input", "cached", "output"):
-                        if kind in facts:
-                            self.add(MODEL_TOKENS, float(facts[kind]), model, kind)
-                case Kind.EXECUTION:
-                    self.add(EXECUTION, event.seconds, str(facts.get("ending", "none")))
-                case Kind.GITHUB_CALL:
-                    self.add(GITHUB_CALL, event.seconds, str(facts.get("status", "none")))
-                case Kind.RUN:  # one attempt; the end of the run is counted elsewhere
-                    pass
-
-
-RECORDER: Final = Recorder()
-
-
-def read_series(histogram: Histogram, fields: Mapping[str, float]) -> Iterator[Series]:
-    """The series of a histogram in the sums from Redis, in the order of their labels."""
-    found: dict[tuple[str, ...], dict[str, float]] = {}
-    for name, value in fields.items():
-        first, *labels = name.split(_SEPARATOR)
-        last = labels.pop() if labels else ""  # a counter has only a name
-        if first == histogram.name and len(labels) == len(histogram.labels):
-            found.setdefault(tuple(labels), {})[last] = value
-    buckets = range(len(histogram.bounds) + 1)
-    for labels, parts in sorted(found.items()):
-        counts = tuple(int(parts.get(str(at), 0)) for at in buckets)
-        yield Series(labels, counts, parts.get("sum", 0.0))
+def serve_metrics(port: int, data_dir: Path) -> None:
+    """Show them at this port, in a thread, until the process ends. Raises OSError."""
+    METRICS.register(_Disk(data_dir))
+    start_http_server(port, registry=METRICS)

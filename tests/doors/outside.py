@@ -119,9 +119,10 @@ def serve(folder: Path, env: Mapping[str, str]) -> Generator[str]:
 
 
 @contextmanager
-def worker(folder: Path, env: Mapping[str, str]) -> Generator[int]:
+def worker(folder: Path, env: Mapping[str, str], *words: str) -> Generator[int]:
     """`capuchin worker`; the id of its process."""
-    with running([sys.executable, "-m", "bot", "worker"], env, folder / "worker.log") as process:
+    command = [sys.executable, "-m", "bot", "worker", *words]
+    with running(command, env, folder / "worker.log") as process:
         yield process
 
 

@@ -11,11 +11,14 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Generator, Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.doors.outside import assert_expected, here, redis, serve, shape
+from capuchin_demo.environment import find_free_port
+from capuchin_demo.hub.tokens import generate_app
+from tests.doors.outside import assert_expected, here, redis, serve, shape, wait_for, worker
 
 SECRET: Final = "a secret of a webhook"
 TOKEN: Final = "a token of an operator"
@@ -253,12 +256,7 @@ def test_without_redis_a_webhook_is_to_be_sent_again(alone: Client) -> None:
     assert (refused.status, shape(refused.json)) == (503, {"error": "text"})
 
 
-def test_metrics_have_these_names_kinds_and_labels(client: Client, alone: Client) -> None:
-    client.tell("ping", {})
-    page = client.ask("/metrics")
-    kind = page.headers["content-type"]
-    assert (page.status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    text = page.body.decode()
+def read_metrics(text: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {
         name: {"type": kind, "labels": {}}
         for name, kind in re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text)
@@ -267,6 +265,30 @@ def test_metrics_have_these_names_kinds_and_labels(client: Client, alone: Client
         for label, value in re.findall(r'(\w+)="([^"]*)"', labels):
             known: list[str] = found[name]["labels"].setdefault(label, [])
             known += [value] if label != "status" and value not in known else []
-    assert_expected("metrics", found)
+    return found
+
+
+def test_a_worker_shows_its_own_metrics_at_a_port_of_its_own(tmp_path: Path) -> None:
+    port = find_free_port()
+    env = {
+        "CAPUCHIN_REDIS_URL": "redis://127.0.0.1:9/0",
+        "CAPUCHIN_GITHUB_URL": "http://127.0.0.1:9",
+        "CAPUCHIN_GITHUB_APP_ID": "1",
+        "CAPUCHIN_GITHUB_PRIVATE_KEY": generate_app().private_key_pem,
+        "CAPUCHIN_DATA_DIR": str(tmp_path),
+    }
+    with worker(tmp_path, env, "--metrics-port", str(port)):
+        wait_for(port)
+        page = Client(f"http://127.0.0.1:{port}").ask("/metrics")
+    assert page.status == 200
+    assert_expected("worker_metrics", read_metrics(page.body.decode()))
+
+
+def test_metrics_have_these_names_kinds_and_labels(client: Client, alone: Client) -> None:
+    client.tell("ping", {})
+    page = client.ask("/metrics")
+    kind = page.headers["content-type"]
+    assert (page.status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert_expected("metrics", read_metrics(page.body.decode()))
     without = alone.ask("/metrics")
     assert (without.status, b"capuchin_redis_up 0\n" in without.body) == (200, True)

@@ -50,9 +50,9 @@ def named_metrics(text: str) -> set[str]:
 
 
 def list_known() -> set[str]:
-    metrics: dict[str, dict[str, Any]] = json.loads(
-        (ROOT / "tests/doors/expected/metrics.json").read_text(encoding="utf-8")
-    )
+    expected = [ROOT / "tests/doors/expected" / name for name in ("metrics", "worker_metrics")]
+    pages = [json.loads(file.with_suffix(".json").read_text(encoding="utf-8")) for file in expected]
+    metrics: dict[str, dict[str, Any]] = {**pages[0], **pages[1]}
     histograms = [name for name, facts in metrics.items() if facts["type"] == "histogram"]
     return {*metrics, *(name + suffix for name in histograms for suffix in SUFFIXES)}
 
