@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bot.admission.issue_text import bound_texts, build_issue
 from bot.cli.display import print_progress
@@ -28,7 +28,7 @@ from bot.errors import BotError, Forbidden, NotFound
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.app import GitHubApp
 from bot.github.credentials import InstallationCredential, TokenCredential
-from bot.github.http import GitHubClient, api_path
+from bot.github.http import GitHubClient
 from bot.settings import Settings
 from bot.visible_text import find_unseen, visible_text
 from pipeline.codebase.commit import Codebase
@@ -182,9 +182,9 @@ async def load_or_fetch_issue(
     if start is not None and issue is not None:
         found = await mirrors.checkout(remote, f"{owner}/{name}", "", base=start.base_commit)
         return issue, start, found, remote
-    async with GitHubClient(root) as client:
+    async with GitHubClient(root, credential, "repos", owner, name) as client:
         try:
-            repository, issue = await _read_remote_issue(client, credential, owner, name, number)
+            repository, issue = await _read_remote_issue(client, number)
         except (NotFound, Forbidden):
             raise WrongUsage(
                 f"Cannot read {where}: the issue does not exist, or the repository is private and "
@@ -206,30 +206,19 @@ def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
     return place[1], place[2], int(place[3])
 
 
-async def _read_remote_issue(
-    client: GitHubClient,
-    credential: InstallationCredential | TokenCredential,
-    owner: str,
-    name: str,
-    number: int,
-) -> tuple[RepositoryFacts, Issue]:
-    """Read an issue with the comments by its author and by the repository's people.
+async def _read_remote_issue(client: GitHubClient, number: int) -> tuple[RepositoryFacts, Issue]:
+    """Read an issue with the comments by its author and by the people of the client's repository.
 
     Raises:
         GitHubError: GitHub is unavailable or rejects the request.
     """
-
-    async def get(*path: str | int) -> Any:
-        return (await client.send("GET", api_path("repos", owner, name, *path), credential)).data
-
-    repository = RepositoryFacts.model_validate(await get())
-    facts = IssueFacts.model_validate(await get("issues", number))
+    repository = RepositoryFacts.model_validate(await client.get())
+    facts = IssueFacts.model_validate(await client.get("issues", number))
     if facts.pull_request is not None:
         raise WrongUsage(f"#{number} is a pull request, not an issue.")
-    comments = api_path("repos", owner, name, "issues", number, "comments")
     readable: list[CommentFacts] = []
     strangers = 0
-    async for item in client.paginate(comments, credential, limit=5):
+    async for item in client.paginate("issues", number, "comments", limit=5):
         comment = CommentFacts.model_validate(item)
         is_author = comment.author.casefold() == facts.author.casefold()
         if is_author or item.get("author_association") in ("OWNER", "MEMBER", "COLLABORATOR"):

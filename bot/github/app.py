@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -30,11 +30,12 @@ from bot.github.credentials import (
     load_installation,
     mint_token,
 )
-from bot.github.http import ConditionalLists, GitHubClient, api_path, is_github_com
+from bot.github.http import MAX_PAGES, GitHubAuth, GitHubClient, KeptPages, is_github_com
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, check_block
 from bot.settings import GitHubSettings
 
+Client = TypeVar("Client", bound=GitHubClient)
 CredentialKey = tuple[int, int | str, frozenset[str]]
 
 
@@ -78,7 +79,7 @@ class GitHubApp:
         self._transport = transport
         self._credentials: dict[CredentialKey, InstallationCredential] = {}
         self._signer: AppCredential | None = None
-        self._lists = ConditionalLists()
+        self._lists: KeptPages = {}
         self._identity: Identity | None = None
         self._identity_lock = asyncio.Lock()
         self.open_writes: OpenWriteBudget | None = None
@@ -104,25 +105,29 @@ class GitHubApp:
             if self.open_writes is not None:
                 writes = await stack.enter_async_context(self.open_writes(ref.installation))
                 await check_block(writes)
-            client = await stack.enter_async_context(self._open_client())
-            client.on_limited = writes.block if writes else None
-            credential = self._find_credential(ref.installation, ref.id, PERMISSIONS)
-            await credential.get_token()
-            identity = await self._load_identity(client, credential)
-            reading = self._find_credential(ref.installation, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
-            defaults = RepositoryApi(client, reading, ref.owner, DEFAULTS_REPOSITORY)
-            api = RepositoryApi(
-                client, credential, ref.owner, ref.name,
-                writes=writes, about=about, share=MINOR_SHARE if minor else 1,
-            )  # fmt: skip
-            jobs = self._find_credential(ref.installation, ref.id, ACTIONS_PERMISSIONS)
-            actions = RepositoryApi(client, jobs, ref.owner, ref.name, writes=writes)
-            try:
-                yield Repository(api, ref, identity, Actions(actions), defaults=defaults)
-            except Forbidden as error:
-                raise await self._explain(client, ref, error) from error
 
-    async def _explain(self, client: GitHubClient, ref: RepoRef, error: Forbidden) -> Forbidden:
+            async def open_api(
+                name: str, key: int | str, allowed: Mapping[str, str]
+            ) -> RepositoryApi:
+                credential = self._find_credential(ref.installation, key, allowed)
+                api = self._open(RepositoryApi, credential, "repos", ref.owner, name)
+                api.credential = credential
+                api.on_limited = writes.block if writes else None
+                return await stack.enter_async_context(api)
+
+            api = await open_api(ref.name, ref.id, PERMISSIONS)
+            api.writes, api.about, api.share = writes, about, MINOR_SHARE if minor else 1
+            await api.credential.get_token()
+            identity = await self._load_identity(api)
+            defaults = await open_api(DEFAULTS_REPOSITORY, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
+            jobs = await open_api(ref.name, ref.id, ACTIONS_PERMISSIONS)
+            jobs.writes = writes
+            try:
+                yield Repository(api, ref, identity, Actions(jobs), defaults=defaults)
+            except Forbidden as error:
+                raise await self._explain(ref, error) from error
+
+    async def _explain(self, ref: RepoRef, error: Forbidden) -> Forbidden:
         """The same refusal, or `PermissionMissing` if the installation lacks what the call needs.
 
         GitHub gives one answer, "Resource not accessible by integration", to both.
@@ -130,7 +135,8 @@ class GitHubApp:
         if type(error) is not Forbidden:
             return error
         try:
-            facts = await load_installation(client, self._app_credential(), ref.installation)
+            async with self._open_app() as app:
+                facts = await load_installation(app, ref.installation)
         except GitHubError:
             return error
         accepted = _read_accepted(error.accepted)
@@ -140,20 +146,15 @@ class GitHubApp:
 
     async def list_repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository on which the App is installed, without suspended installations."""
-        async with self._open_client() as client:
-            async for installation in self._list_installations(client):
-                if installation.suspended_at is None:
-                    async for ref in self._list_installation(client, installation.id):
-                        yield ref
+        for installation in await self.list_installations():
+            if installation.suspended_at is None:
+                async for ref in self._list_installation(installation.id):
+                    yield ref
 
     async def list_installations(self) -> list[InstallationFacts]:
-        async with self._open_client() as client:
-            return [one async for one in self._list_installations(client)]
-
-    async def _list_installations(self, client: GitHubClient) -> AsyncIterator[InstallationFacts]:
-        path = api_path("app", "installations")
-        async for item in self._lists.read(client, path, self._app_credential()):
-            yield InstallationFacts.model_validate(item)
+        async with self._open_app() as app:
+            listed = app.paginate("app", "installations", limit=MAX_PAGES, kept=self._lists)
+            return [InstallationFacts.model_validate(item) async for item in listed]
 
     async def find_incomplete(self, installation: int = 0) -> list[str]:
         """A sentence on each installation, or on this one, that lacks what the App has.
@@ -171,16 +172,13 @@ class GitHubApp:
 
     async def load_registration(self) -> AppFacts:
         """What GitHub knows of the App: its permissions and the events that it is sent."""
-        async with self._open_client() as client:
-            app = await client.send("GET", api_path("app"), self._app_credential())
-        return AppFacts.model_validate(app.data)
+        async with self._open_app() as app:
+            return AppFacts.model_validate(await app.get("app"))
 
     async def list_deliveries(self, count: int) -> list[DeliveryFacts]:
-        async with self._open_client() as client:
-            where = api_path("app", "hook", "deliveries")
-            params = {"per_page": count}
-            listed = await client.send("GET", where, self._app_credential(), params=params)
-        return [DeliveryFacts.model_validate(item) for item in listed.data]
+        async with self._open_app() as app:
+            listed = await app.get("app", "hook", "deliveries", per_page=count)
+        return [DeliveryFacts.model_validate(item) for item in listed]
 
     async def find_reading_credential(self, owner: str, name: str) -> InstallationCredential | None:
         """A credential to read one repository's code and issues; None without an installation."""
@@ -192,62 +190,54 @@ class GitHubApp:
 
     async def find_repository(self, owner: str, name: str) -> RepoRef | None:
         """The repository with its installation; None without one, or while it is suspended."""
-        async with self._open_client() as client:
-            where = api_path("repos", owner, name)
-            try:
-                found = await client.send("GET", f"{where}/installation", self._app_credential())
-                if found.data.get("suspended_at"):
-                    return None
-                installation = int(found.data["id"])
-                credential = self._find_credential(installation, None, PERMISSIONS)
-                return _to_ref((await client.send("GET", where, credential)).data, installation)
-            except NotFound:
-                return None
-
-    async def _list_installation(
-        self, client: GitHubClient, installation: int
-    ) -> AsyncIterator[RepoRef]:
-        credential = self._find_credential(installation, None, PERMISSIONS)
-        pages = self._lists.read(
-            client, api_path("installation", "repositories"), credential, items="repositories"
-        )
+        where = ("repos", owner, name)
         try:
-            async for item in pages:
-                yield _to_ref(item, installation)
+            async with self._open_app() as app:
+                found = await app.get(*where, "installation")
+            if found.get("suspended_at"):
+                return None
+            installation = int(found["id"])
+            async with self._open_installation(installation) as client:
+                return _to_ref(await client.get(*where), installation)
+        except NotFound:
+            return None
+
+    async def _list_installation(self, installation: int) -> AsyncIterator[RepoRef]:
+        where = ("installation", "repositories")
+        try:
+            async with self._open_installation(installation) as client:
+                async for item in client.paginate(
+                    *where, items="repositories", limit=MAX_PAGES, kept=self._lists
+                ):
+                    yield _to_ref(item, installation)
         except GitHubUnavailable:
             raise
         except GitHubError:  # uninstalled while we were listing
             return
 
-    async def _load_identity(
-        self, client: GitHubClient, credential: InstallationCredential
-    ) -> Identity:
+    async def _load_identity(self, api: RepositoryApi) -> Identity:
         async with self._identity_lock:
             if self._identity is None:
                 try:
-                    app = await client.send("GET", api_path("app"), self._app_credential())
+                    async with self._open_app() as client:
+                        app = await client.get("app")
                 except NotFound as error:
                     raise GitHubMisconfigured(
                         "GitHub rejects the App's id", status=error.status, words=error.words
                     ) from None
-                login = Login(f"{app.data['slug']}[bot]")
-                self._identity = Identity(
-                    app=int(app.data["id"]),
-                    login=login,
-                    email=await self._fetch_email(client, credential, login),
-                )
+                login = Login(f"{app['slug']}[bot]")
+                email = await self._fetch_email(api, login)
+                self._identity = Identity(app=int(app["id"]), login=login, email=email)
             return self._identity
 
-    async def _fetch_email(
-        self, client: GitHubClient, credential: InstallationCredential, login: Login
-    ) -> str:
+    async def _fetch_email(self, api: RepositoryApi, login: Login) -> str:
         """GitHub attributes a commit to the App by the number before its login."""
         host = "github.com" if is_github_com(self._url) else urlsplit(self._url).hostname
         try:
-            user = await client.send("GET", api_path("users", login), credential)
+            user = await api.get_user(login)
         except NotFound:
             return f"{login}@users.noreply.{host}"
-        return f"{user.data['id']}+{login}@users.noreply.{host}"
+        return f"{user['id']}+{login}@users.noreply.{host}"
 
     def _app_credential(self) -> AppCredential:
         key = self._settings.read_private_key()
@@ -255,8 +245,14 @@ class GitHubApp:
             self._signer = AppCredential(self._settings.github_app_id, key)
         return self._signer
 
-    def _open_client(self) -> GitHubClient:
-        return GitHubClient(self._url, pause=self._pause, transport=self._transport)
+    def _open(self, kind: type[Client], auth: GitHubAuth, *root: str) -> Client:
+        return kind(self._url, auth, *root, pause=self._pause, transport=self._transport)
+
+    def _open_app(self) -> GitHubClient:
+        return self._open(GitHubClient, self._app_credential())
+
+    def _open_installation(self, installation: int) -> GitHubClient:
+        return self._open(GitHubClient, self._find_credential(installation, None, PERMISSIONS))
 
     def _find_credential(
         self, installation: int, repository: int | str | None, permissions: Mapping[str, str]
@@ -283,11 +279,9 @@ class GitHubApp:
     ) -> InstallationCredential:
         async def mint_fresh() -> MintedToken:
             # Use a separate connection: the caller's may close while others still wait.
-            async with self._open_client() as client:
-                client.on_limited = partial(self._block, installation)
-                return await mint_token(
-                    client, self._app_credential(), installation, repository, permissions
-                )
+            async with self._open_app() as app:
+                app.on_limited = partial(self._block, installation)
+                return await mint_token(app, installation, repository, permissions)
 
         return InstallationCredential(mint_fresh, self._clock)
 

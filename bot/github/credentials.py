@@ -29,7 +29,7 @@ from bot.errors import (
     NotInstalled,
     PermissionMissing,
 )
-from bot.github.http import GitHubClient, api_path
+from bot.github.http import GitHubAuth, GitHubClient
 
 RENEW_SECONDS = 5 * 60.0
 """A token is renewed this long before it expires: longer than any call takes."""
@@ -72,7 +72,7 @@ def _parse_key(private_key: str) -> Any:
     return jwt.get_algorithm_by_name("RS256").prepare_key(private_key)
 
 
-class AppCredential:
+class AppCredential(GitHubAuth):
     """Authorizes as the App itself, with a JWT of at most ten minutes (docs.github.com/apps)."""
 
     def __init__(self, app_id: str, private_key: str) -> None:
@@ -108,7 +108,7 @@ class MintedToken(NamedTuple):
     """Set if the installation lacks permissions: the token has the others."""
 
 
-class InstallationCredential:
+class InstallationCredential(GitHubAuth):
     """Authorizes as an installation. Concurrent callers share one token."""
 
     def __init__(
@@ -161,13 +161,12 @@ class InstallationCredential:
 
 
 async def mint_token(
-    client: GitHubClient,
-    app: AppCredential,
+    app: GitHubClient,
     installation: int,
     repository: int | str | None,
     permissions: Mapping[str, str] = PERMISSIONS,
 ) -> MintedToken:
-    """Create a token for `repository` with `permissions`.
+    """Create a token for `repository` with `permissions`, by the client of the App itself.
 
     It is the id, which a rename does not change, or the bare name. With None, the token may read
     the whole installation. Where the installation has not accepted all permissions, the token has
@@ -186,24 +185,23 @@ async def mint_token(
         permissions = {"metadata": "read", "issues": "read"}
     else:
         body["repository_ids" if isinstance(repository, int) else "repositories"] = [repository]
-    where = api_path("app", "installations", installation, "access_tokens")
+    where = ("app", "installations", installation, "access_tokens")
     missing: PermissionMissing | None = None
     try:
         try:
-            answer = await client.send(
-                "POST", where, app, json={**body, "permissions": dict(permissions)}
-            )
+            wanted = {**body, "permissions": dict(permissions)}
+            made = await app.send("POST", *where, json=wanted)
         except PermissionMissing as refused:
             if repository is None:
                 raise
-            facts = await load_installation(client, app, installation)
+            facts = await load_installation(app, installation)
             missing = explain_refusal(refused, permissions, facts)
             granted = _keep_granted(permissions, facts.permissions)
-            answer = await client.send("POST", where, app, json={**body, "permissions": granted})
+            made = await app.send("POST", *where, json={**body, "permissions": granted})
     except NotFound as error:
         raise NotInstalled(str(error), status=error.status, words=error.words) from None
-    expires = datetime.fromisoformat(str(answer.data["expires_at"]).replace("Z", "+00:00"))
-    return MintedToken(str(answer.data["token"]), expires.timestamp(), missing)
+    expires = datetime.fromisoformat(str(made["expires_at"]).replace("Z", "+00:00"))
+    return MintedToken(str(made["token"]), expires.timestamp(), missing)
 
 
 def _keep_granted(wanted: Mapping[str, str], granted: Mapping[str, str]) -> dict[str, str]:
@@ -223,11 +221,8 @@ def explain_refusal(
     return missing
 
 
-async def load_installation(
-    client: GitHubClient, app: AppCredential, installation: int
-) -> InstallationFacts:
-    found = await client.send("GET", api_path("app", "installations", installation), app)
-    return InstallationFacts.model_validate(found.data)
+async def load_installation(app: GitHubClient, installation: int) -> InstallationFacts:
+    return InstallationFacts.model_validate(await app.get("app", "installations", installation))
 
 
 def describe_missing(granted: AppFacts | InstallationFacts, *, silent: bool = False) -> str:
@@ -255,7 +250,7 @@ class AppRegistration(Fact):
     """None for an App without a webhook."""
 
 
-class TokenCredential:
+class TokenCredential(GitHubAuth):
     """A person's token; without one, no Authorization header is sent."""
 
     def __init__(self, token: str = "") -> None:
@@ -278,11 +273,9 @@ async def exchange_code(github_url: str, code: str) -> AppRegistration:
         GitHubUnavailable: GitHub does not respond.
         ValidationError: GitHub sent no keys.
     """
-    async with GitHubClient(github_url) as client:
-        answer = await client.send(
-            "POST", api_path("app-manifests", code, "conversions"), TokenCredential()
-        )
-    return AppRegistration.model_validate(answer.data)
+    async with GitHubClient(github_url, TokenCredential()) as client:
+        made = await client.send("POST", "app-manifests", code, "conversions")
+    return AppRegistration.model_validate(made)
 
 
 _PACKAGED_PATH: Final = Path(__file__).parents[2] / "app.yml"

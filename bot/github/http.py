@@ -11,15 +11,15 @@ import asyncio
 import logging
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from functools import cache
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 import stamina.instrumentation
-from githubkit import GitHub, Response, UnauthAuthStrategy
+from githubkit import GitHub, Response
+from githubkit.auth import BaseAuthStrategy
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import GitHubException, RequestFailed
 
@@ -35,26 +35,6 @@ from bot.github.refusals import Answer, read_graphql_errors, read_refusal
 from bot.telemetry.measurements import GITHUB_RATE
 from sandbox.observation import Event, Kind, observe
 
-
-async def observe_request(
-    method: str, path: str, request: Awaitable[Response[Any]]
-) -> Response[Any]:
-    """Send `request`. Raises githubkit's errors."""
-    with observe(Kind.GITHUB_CALL, method=method, path=path) as event:
-        try:
-            response = await request
-        except RequestFailed as error:
-            _note_answer(event, error.response)
-            raise
-        _note_answer(event, response)
-        return response
-
-
-def _note_answer(event: Event, response: Response[Any]) -> None:
-    event.facts["status"] = response.status_code
-    GITHUB_RATE.note(response.headers)
-
-
 T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
 MAX_WAIT_SECONDS = 20.0
@@ -63,6 +43,9 @@ MAX_TRIES = 4
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 """Idempotent methods. A POST is never repeated: it could create a duplicate."""
 PER_PAGE = 100
+MAX_PAGES: Final = 100
+"""Of a list that is read to its end."""
+MAX_KEPT: Final = 1000
 
 # By default structlog would print each retry to standard output, among a command's results. As
 # records of the standard library they reach the log of a server or a worker, and nothing else.
@@ -70,10 +53,14 @@ stamina.instrumentation.set_on_retry_hooks([stamina.instrumentation.LoggingOnRet
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
-class Credential(Protocol):
+class GitHubAuth(httpx.Auth, BaseAuthStrategy):
+    """Authorizes each request; after a 401, which had no effect, once more with a new header."""
+
+    requires_response_body = True
+
     async def get_header(self) -> str:
         """The Authorization header's value; empty to send none."""
-        ...
+        raise NotImplementedError
 
     def discard(self, value: str, refused: GitHubError) -> bool:
         """GitHub answered 401 to this header; return True if a new header may work.
@@ -81,7 +68,25 @@ class Credential(Protocol):
         Raises:
             GitHubMisconfigured: no header can, before the operator corrects the App's settings.
         """
-        ...
+        raise NotImplementedError
+
+    def get_auth_flow(self, github: object) -> httpx.Auth:
+        del github
+        return self
+
+    async def async_auth_flow(
+        self, request: httpx.Request
+    ) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        for last in (False, True):
+            if value := await self.get_header():
+                request.headers["Authorization"] = value
+            answer = yield request
+            if last or answer.status_code != 401:
+                return
+            await answer.aread()
+            call = f"{request.method} {request.url.path}"
+            if not self.discard(value, read_refusal(call, _read_answer(answer))):
+                return
 
 
 def log_act(act: str, what: str = "") -> None:
@@ -134,25 +139,21 @@ def is_github_com(github_url: str) -> bool:
     return re.fullmatch(r"https://(www\.)?github\.com/?", github_url) is not None
 
 
-@dataclass(frozen=True)
-class ApiResponse:
-    """A response: parsed JSON (None without a body) and whether another page follows."""
-
-    status: int
-    data: Any
-    has_more: bool
-    etag: str = ""
-    """Identifies the content, for a later request that is answered only if it has changed."""
-
-
 @cache
 def _ssl_context() -> ssl.SSLContext:
     """The system's certificate authorities; reading them is the slowest part of a new client."""
     return ssl.create_default_context()
 
 
+KeptPages = dict[tuple[GitHubAuth, str, int], Response[Any]]
+"""Pages of lists by who read them, as each sees another list: for requests with their ETags."""
+
+
 class GitHubClient:
-    """A connection pool to one GitHub; use as `async with`, in one task and its children.
+    """A GitHub as somebody sees it, or what lies below a path there, such as a repository.
+
+    It has connections of its own: use it as `async with`, in one task and its children. Every
+    segment of a path is quoted.
 
     All methods raise:
         GitHubUnavailable: GitHub does not respond, or limits the rate; worth a retry.
@@ -162,15 +163,15 @@ class GitHubClient:
     def __init__(
         self,
         github_url: str,
-        *,
+        auth: GitHubAuth,
+        *root: str | int,
         pause: float = 0.5,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.on_limited: Callable[[float], Awaitable[None]] | None = None
         """Is told for how many seconds GitHub wants no more calls."""
         self._github = GitHub(
-            # Each request carries its own header: see `credentials.py`.
-            UnauthAuthStrategy(),
+            auth,
             base_url=api_root(github_url),
             timeout=TIMEOUT_SECONDS,
             ssl_verify=_ssl_context(),
@@ -183,55 +184,62 @@ class GitHubClient:
             # The default cache is shared by all clients of the process, also of other servers.
             cache_strategy=MemCacheStrategy(),
         )
+        self._auth = auth
+        self._root = root
         self._transport = transport
         self._api_root = api_root(github_url)
         self._graphql_url = graphql_url(github_url)
         self._headers = {"X-GitHub-Api-Version": API_VERSION}
-        self.pause = pause
+        self._pause = pause
 
-    async def __aenter__(self) -> GitHubClient:
+    async def __aenter__(self) -> Self:
         await self._github.__aenter__()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self._github.__aexit__()
 
-    async def send(
+    async def request(
         self,
         method: str,
         path: str,
-        credential: Credential,
         *,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         etag: str = "",
-    ) -> ApiResponse:
+    ) -> Response[Any]:
         """Send once, or up to `MAX_TRIES` times if the method is idempotent.
 
-        With an `etag` the response may be "unchanged", which does not count against the rate limit.
+        With an `etag` the response may be 304, which does not count against the rate limit.
         """
         tries = MAX_TRIES if method in SAFE_TO_REPEAT else 1
-        async for attempt in _retry(tries, self.pause):
+        async for attempt in _retry(tries, self._pause):
             with attempt:
-                response = await self._send_once(method, path, credential, json, params, etag)
+                response = await self._send_once(method, path, json, params, etag)
                 if method != "GET":
                     log_act(f"{method} {path}")
-                return ApiResponse(
-                    status=response.status_code,
-                    data=response.json() if response.content else None,
-                    has_more='rel="next"' in response.headers.get("link", ""),
-                    etag=response.headers.get("etag", ""),
-                )
+                return response
         raise AssertionError("the last attempt returns or raises")
 
-    async def read_tail(self, path: str, credential: Credential, *, most: int) -> str:
+    async def send(
+        self, method: str, *segments: str | int, json: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The response's JSON; None without a body."""
+        response = await self.request(method, api_path(*self._root, *segments), json=json)
+        return response.json() if response.content else None
+
+    async def get(self, *segments: str | int, **params: Any) -> Any:
+        path = api_path(*self._root, *segments)
+        return (await self.request("GET", path, params=params or None)).json()
+
+    async def read_tail(self, *segments: str | int, most: int) -> str:
         """The last `most` bytes of a text that GitHub keeps elsewhere, such as a log.
 
-        However long it is, no more than that is kept. Only GitHub itself gets the credential: the
+        However long it is, no more than that is kept. Only GitHub itself is told who asks: the
         address to which it sends us is open for a minute to who has it.
         """
+        path = api_path(*self._root, *segments)
         tail, where = b"", f"GET {path}"
-        given = {**self._headers, "Authorization": await credential.get_header()}
         try:
             async with (
                 asyncio.timeout(TAIL_SECONDS),
@@ -240,7 +248,8 @@ class GitHubClient:
                 ) as client,
             ):
                 # githubkit follows redirects, and keeps all that it reads.
-                answer = await client.get(f"{self._api_root}{path}", headers=given)
+                address = f"{self._api_root}{path}"
+                answer = await client.get(address, headers=self._headers, auth=self._auth)
                 if not answer.has_redirect_location:
                     raise read_refusal(where, _read_answer(answer))
                 async with client.stream("GET", answer.headers["location"]) as text:
@@ -251,17 +260,15 @@ class GitHubClient:
             raise GitHubUnavailable(f"{where}: no answer") from None
         return tail.decode("utf-8", "replace")
 
-    async def query_graphql(
-        self, query: str, variables: Mapping[str, Any], credential: Credential
-    ) -> Any:
+    async def query_graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
         """The `data` of a query, or of an idempotent mutation; its errors raise as those of REST.
 
         Their status is 200, also where GitHub limits the rate or has failed.
         """
         url, json = self._graphql_url, {"query": query, "variables": variables}
-        async for attempt in _retry(MAX_TRIES, self.pause):
+        async for attempt in _retry(MAX_TRIES, self._pause):
             with attempt:
-                response = await self._send_once("POST", url, credential, json, None, "")
+                response = await self._send_once("POST", url, json, None, "")
                 answer = response.json()
                 if errors := answer.get("errors"):
                     refused = read_graphql_errors(f"POST {url}", errors, response.headers)
@@ -272,66 +279,104 @@ class GitHubClient:
                 return answer.get("data")
         raise AssertionError("the last attempt returns or raises")
 
-    async def paginate(
+    async def list_pages(
         self,
-        path: str,
-        credential: Credential,
-        *,
-        params: Mapping[str, Any] | None = None,
+        *segments: str | int,
         limit: int = 10,
-        items: str | None = None,
         first: int = 1,
-    ) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a paginated list, at most `limit` pages from page `first` on.
+        etag: str = "",
+        kept: KeptPages | None = None,
+        **params: Any,
+    ) -> AsyncIterator[Response[Any]]:
+        """At most `limit` pages of a list, from page `first` on.
 
-        `items` names an inner list.
+        With the `etag` of the first, it may be 304. What is `kept` is asked for by its ETag.
         """
         # githubkit's `rest.paginate` takes only its generated methods, has no limit of pages, and
-        # cannot start with the conditional first page of `repository_api.py`.
-        for page in range(first, first + limit):
-            query = {**(params or {}), "per_page": PER_PAGE, "page": page}
-            answer = await self.send("GET", path, credential, params=query)
-            listed = answer.data if items is None else answer.data[items]
+        # cannot start with a conditional page.
+        path = api_path(*self._root, *segments)
+        for number in range(first, first + limit):
+            key = (self._auth, path, number)
+            old = kept.get(key) if kept is not None else None
+            known = old.headers.get("etag", "") if old else etag if number == first else ""
+            query = {**params, "per_page": PER_PAGE, "page": number}
+            page = await self.request("GET", path, params=query, etag=known)
+            if old is not None and page.status_code == 304:
+                page = old
+            elif kept is not None:
+                while len(kept) >= MAX_KEPT:
+                    del kept[next(iter(kept))]
+                kept[key] = page
+            yield page
+            if 'rel="next"' not in page.headers.get("link", ""):
+                return
+
+    async def paginate(
+        self, *segments: str | int, items: str | None = None, limit: int = 10, **rest: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The objects of `list_pages`; `items` names an inner list."""
+        async for page in self.list_pages(*segments, limit=limit, **rest):
+            listed = page.json() if items is None else page.json()[items]
             for item in cast("list[dict[str, Any]]", listed):
                 yield item
-            if not answer.has_more:
-                return
+
+    async def find_or_create(
+        self, find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]]
+    ) -> T:
+        """The result of `find`, or of `create` if there is none.
+
+        A failed POST may still have had its effect, so each new attempt starts with `find`.
+        """
+        async for attempt in _retry(MAX_TRIES, self._pause):
+            if (found := await find()) is not None:  # outside the attempt: it has its own retries
+                return found
+            with attempt:
+                try:
+                    return await create()
+                except Unprocessable:
+                    if (found := await find()) is not None:
+                        return found
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     async def _send_once(
         self,
         method: str,
         path: str,
-        credential: Credential,
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
         etag: str,
     ) -> Response[Any]:
         condition = {"If-None-Match": etag} if etag else {}
-        for last in (False, True):
-            value = await credential.get_header()
+        with observe(Kind.GITHUB_CALL, method=method, path=path) as event:
             try:
-                request = self._github.arequest(
+                response = await self._github.arequest(
                     method,
                     path,
                     json=dict(json) if json is not None else None,
                     params=dict(params) if params is not None else None,
-                    headers=self._headers | condition | ({"Authorization": value} if value else {}),
+                    headers=self._headers | condition,
                 )
-                return await observe_request(method, path, request)
             except RequestFailed as error:
+                _note_answer(event, error.response)
                 refused = read_refusal(f"{method} {path}", _read_answer(error.response))
-                # A 401 had no effect, so even a POST may be sent again with a fresh token.
-                if refused.status == 401 and not last and credential.discard(value, refused):
-                    continue
                 await self._note(refused)
                 raise refused from None
-            except GitHubException:
+            except GitHubException as error:
+                if isinstance(error.__cause__, GitHubError):  # no token was to be had
+                    raise error.__cause__ from None
                 raise GitHubUnavailable(f"{method} {path}: no answer") from None
-        raise AssertionError("the second iteration returns or raises")
+            _note_answer(event, response)
+            return response
 
     async def _note(self, refused: GitHubError) -> None:
         if isinstance(refused, RateLimited) and self.on_limited and refused.retry_after:
             await self.on_limited(refused.retry_after)
+
+
+def _note_answer(event: Event, response: Response[Any]) -> None:
+    event.facts["status"] = response.status_code
+    GITHUB_RATE.note(response.headers)
 
 
 def _retry(attempts: int, pause: float) -> AsyncIterator[stamina.Attempt]:
@@ -371,65 +416,3 @@ def _read_answer(answer: httpx.Response | Response[Any]) -> Answer:
         said.append(str(item or ""))
     words = ": ".join(filter(None, said))
     return Answer(answer.status_code, words, answer.headers)
-
-
-async def find_or_create(
-    find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]], *, pause: float
-) -> T:
-    """The result of `find`, or of `create` if there is none.
-
-    A failed POST may still have had its effect, so each new attempt starts with `find`.
-    """
-    async for attempt in _retry(MAX_TRIES, pause):
-        if (found := await find()) is not None:  # outside the attempt: `find` has its own retries
-            return found
-        with attempt:
-            try:
-                return await create()
-            except Unprocessable:
-                if (found := await find()) is not None:
-                    return found
-                raise
-    raise AssertionError("the last attempt returns or raises")
-
-
-MAX_PAGES: Final = 100
-
-
-class ConditionalLists:
-    """Pages of lists by their credential, as each sees another list. Belongs to one process."""
-
-    def __init__(self) -> None:
-        self._pages: dict[tuple[object, str, int], ApiResponse] = {}
-
-    async def read(
-        self, client: GitHubClient, path: str, credential: Credential, *, items: str | None = None
-    ) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a paginated list; `items` names an inner list.
-
-        Raises:
-            GitHubError: GitHub is unavailable or refuses the request.
-        """
-        for number in range(1, MAX_PAGES + 1):
-            page = await self._read_page(client, path, credential, number)
-            listed = page.data if items is None else page.data[items]
-            for item in cast("list[dict[str, Any]]", listed):
-                yield item
-            if not page.has_more:
-                return
-
-    async def _read_page(
-        self, client: GitHubClient, path: str, credential: Credential, number: int
-    ) -> ApiResponse:
-        key = (credential, path, number)
-        kept = self._pages.get(key)
-        query = {"per_page": PER_PAGE, "page": number}
-        answer = await client.send(
-            "GET", path, credential, params=query, etag=kept.etag if kept else ""
-        )
-        if kept is not None and answer.status == 304:
-            return kept
-        while len(self._pages) >= 1000:
-            del self._pages[next(iter(self._pages))]
-        self._pages[key] = answer
-        return answer

@@ -1,8 +1,8 @@
-"""The client restricted to one repository; reactions and lists of changes."""
+"""The client of one repository; reactions and lists of changes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -11,7 +11,7 @@ from bot.data.github_facts import CommentFacts, IssueFacts, ReactionFacts
 from bot.data.run import Login
 from bot.errors import GitHubError, NotFound, RateLimited, WritesSpent
 from bot.github.credentials import InstallationCredential
-from bot.github.http import PER_PAGE, ApiResponse, GitHubClient, api_path, find_or_create
+from bot.github.http import GitHubClient, api_path
 
 MINOR_SHARE: Final = 0.5
 """The part of the budget for what may wait: progress, and what strangers can cause."""
@@ -54,69 +54,33 @@ async def check_block(writes: WriteBudget) -> None:
         raise RateLimited("GitHub limits this installation", retry_after=seconds)
 
 
-T = TypeVar("T")
-
-
-class RepositoryApi:
-    """Every path starts with `/repos/OWNER/NAME`; every segment is quoted.
+class RepositoryApi(GitHubClient):
+    """The client below `/repos/OWNER/NAME`, which counts writes.
 
     All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
     """
 
-    def __init__(
-        self,
-        client: GitHubClient,
-        credential: InstallationCredential,
-        owner: str,
-        name: str,
-        *,
-        writes: WriteBudget | None = None,
-        about: int = 0,
-        share: float = 1,
-    ) -> None:
-        """`share` is the part of `writes` that may be spent here.
-
-        When all are spent, a notice of it goes to the issue `about`.
-        """
-        self._client = client
-        self._writes = writes
-        self._about = about
-        self._share = share
-        self.credential = credential
-        self._root = ("repos", owner, name)
+    credential: InstallationCredential
+    writes: WriteBudget | None = None
+    about: int = 0
+    """When all `writes` are spent, a notice of it goes to this issue."""
+    share: float = 1
+    """The part of `writes` that may be spent here."""
 
     async def get_user(self, login: Login) -> Any:
-        answer = await self._client.send("GET", api_path("users", login), self.credential)
-        return answer.data
-
-    async def get(self, *segments: str | int, **params: Any) -> Any:
-        return await self.send("GET", *segments, params=params)
+        return (await self.request("GET", api_path("users", login))).json()
 
     async def send(
         self,
         method: str,
         *segments: str | int,
         json: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
         minor: bool = False,
     ) -> Any:
         """The response's JSON; None without a body. A `minor` write leaves writes for others."""
-        if method != "GET":
-            creates = method == "POST" and segments[0] != "git" and segments[-1] != "reactions"
-            await self.count_write(minor=minor, creates=creates)
-        answer = await self._client.send(
-            method,
-            api_path(*self._root, *segments),
-            self.credential,
-            json=json,
-            params=params or None,
-        )
-        return answer.data
-
-    async def read_tail(self, *segments: str | int, most: int) -> str:
-        """The last `most` bytes of a text; see `GitHubClient.read_tail`."""
-        where = api_path(*self._root, *segments)
-        return await self._client.read_tail(where, self.credential, most=most)
+        creates = method == "POST" and segments[0] != "git" and segments[-1] != "reactions"
+        await self.count_write(minor=minor, creates=creates)
+        return await super().send(method, *segments, json=json)
 
     async def count_write(self, *, minor: bool = False, creates: bool = False) -> None:
         """Count a write, of ours or of git's, that is about to happen.
@@ -125,58 +89,28 @@ class RepositoryApi:
             WritesSpent: there were too many in this minute or hour.
             RateLimited: GitHub limits the installation.
         """
-        if self._writes is None:
+        if self.writes is None:
             return
-        await check_block(self._writes)
-        share = min(self._share, MINOR_SHARE) if minor else self._share
-        seconds = await self._writes.take(share, creates=creates)
+        await check_block(self.writes)
+        share = min(self.share, MINOR_SHARE) if minor else self.share
+        seconds = await self.writes.take(share, creates=creates)
         if not seconds:
             return
-        if share == 1 and self._about and (notice := await self._writes.claim_notice(seconds)):
-            path = api_path(*self._root, "issues", self._about, "comments")
+        if share == 1 and self.about and (notice := await self.writes.claim_notice(seconds)):
             with suppress(GitHubError):  # such as a locked issue
-                await self._client.send("POST", path, self.credential, json={"body": notice})
+                await super().send("POST", "issues", self.about, "comments", json={"body": notice})
         raise WritesSpent("the writes of this minute or hour are spent", retry_after=seconds)
 
     async def block(self, seconds: float) -> None:
         """Let nobody write for so long: GitHub has limited git."""
-        if self._writes is not None:
-            await self._writes.block(seconds)
+        if self.writes is not None:
+            await self.writes.block(seconds)
 
     async def query_graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
         """The `data` of a GraphQL query or of an idempotent mutation."""
         if query.startswith("mutation"):
             await self.count_write()
-        return await self._client.query_graphql(query, variables, self.credential)
-
-    async def get_if_changed(self, etag: str, *segments: str | int, **params: Any) -> ApiResponse:
-        """A GET whose response has content only if it differs from the version `etag`."""
-        where = api_path(*self._root, *segments)
-        return await self._client.send("GET", where, self.credential, params=params, etag=etag)
-
-    async def find_or_create(
-        self, find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]]
-    ) -> T:
-        """The result of `find`, or of `create` if there is none; see `find_or_create`."""
-        return await find_or_create(find, create, pause=self._client.pause)
-
-    def paginate(
-        self,
-        *segments: str | int,
-        limit: int = 10,
-        items: str | None = None,
-        first: int = 1,
-        **params: Any,
-    ) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a list, at most `limit` pages; see `GitHubClient.paginate`."""
-        return self._client.paginate(
-            api_path(*self._root, *segments),
-            self.credential,
-            params=params,
-            limit=limit,
-            items=items,
-            first=first,
-        )
+        return await super().query_graphql(query, variables)
 
 
 Reaction = Literal["eyes", "rocket", "confused", "+1"]
@@ -226,7 +160,6 @@ class Reactions:
         return None
 
 
-MAX_PAGES: Final = 10
 Found = TypeVar("Found", IssueFacts, CommentFacts)
 
 
@@ -238,18 +171,19 @@ async def list_changed(
     Raises:
         GitHubError: GitHub is unavailable or refuses the request.
     """
-    query |= {
+    params: dict[str, Any] = {
+        **query,
         "sort": "updated",
         "direction": "asc",
         "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    first = await api.get_if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
-    if first.status == 304:
-        return [], since, etag
-    found = [kind.model_validate(item) for item in first.data]
-    if first.has_more:
-        more = api.paginate(*what, first=2, limit=MAX_PAGES, **query)
-        found += [kind.model_validate(item) async for item in more]
+    found: list[Found] = []
+    etags: list[str] = []
+    async for page in api.list_pages(*what, etag=etag, **params):
+        if page.status_code == 304:
+            return [], since, etag
+        found += [kind.model_validate(item) for item in page.json()]
+        etags.append(page.headers.get("etag", ""))
     latest = max((one.updated_at for one in found if one.updated_at), default=since)
     # The ETag belongs to this exact URL: with another `since` it is useless.
-    return found, latest, first.etag if latest == since else ""
+    return found, latest, etags[0] if latest == since else ""

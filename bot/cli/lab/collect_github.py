@@ -138,7 +138,7 @@ class GitHubReader:
         """`old` with what has changed since; at most 10,000, with pull requests."""
         owner, _, name = repository.partition("/")
         asked = now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        licence = _read_licence((await self._send(api_path("repos", owner, name), {})).data)
+        licence = _read_licence((await self._send(api_path("repos", owner, name), {})).json())
         issues, closing = dict(old.issues), dict(old.closing)
         params = {"state": "closed", **({"since": old.asked} if old.asked else {})}
         async for item in self._list(api_path("repos", owner, name, "issues"), params):
@@ -161,16 +161,15 @@ class GitHubReader:
     ) -> AsyncIterator[dict[str, Any]]:
         for page in range(1, MAX_PAGES + 1):
             answer = await self._send(path, {**params, "per_page": PER_PAGE, "page": page})
-            for item in answer.data[items] if items else answer.data:
+            for item in answer.json()[items] if items else answer.json():
                 yield item
-            if not answer.has_more:
+            if 'rel="next"' not in answer.headers.get("link", ""):
                 return
 
     async def _send(self, path: str, params: dict[str, Any]) -> Any:
-        credential = TokenCredential(self.settings.github_token.get_secret_value())
         while True:
             try:
-                return await self.client.send("GET", path, credential, params=params)
+                return await self.client.request("GET", path, params=params)
             except RateLimited as limit:
                 seconds = limit.retry_after or 60
                 print_progress(f"GitHub's limit is reached: going on in {seconds:.0f} s.")
@@ -194,7 +193,8 @@ async def open_reader(
 ) -> AsyncGenerator[GitHubReader]:
     """A reader with the token of the settings."""
     whole = await asyncio.to_thread(trees.resolve)  # git works in a folder of its own
-    async with GitHubClient(settings.github_url.rstrip("/")) as client:
+    credential = TokenCredential(settings.github_token.get_secret_value())
+    async with GitHubClient(settings.github_url.rstrip("/"), credential) as client:
         yield GitHubReader(client, settings, whole, store)
 
 

@@ -86,7 +86,7 @@ async def come_up(bot: BotHarness) -> bool:
     """What waits to be tried again is due now; whether nothing is left."""
     key = bot.storage.keys.queue
     for order in await bot.redis.zrange(key, 0, -1):
-        await bot.redis.zadd(key, {order: 0}, xx=True)
+        await bot.redis.zadd(key, {order: 1}, xx=True)
     return not await bot.inbox.count_requests()
 
 
