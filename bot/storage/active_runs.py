@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from bot.data.run import Lane, Run, RunId, now
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import Keys
-from bot.storage.runs import FORGET, begin_anew
+from bot.storage.runs import begin_anew
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record
 
@@ -74,7 +74,7 @@ class ActiveRuns(RedisRecords):
                     issue = self._keys.issue(run.repo, run.issue) if run else self._keys.run(run_id)
                     await run_script(
                         self._redis,
-                        FORGET,
+                        "forget_run",
                         [self._keys.active, issue, self._keys.stopping],
                         [run_id],
                     )

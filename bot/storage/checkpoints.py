@@ -27,22 +27,6 @@ LONG_LIVED_KEYS: Final = frozenset(
 
 M = TypeVar("M", bound=BaseModel)
 
-# Saving what is already there does not count as progress: a run that always crashes at the same
-# place does it too.
-# Nor is having paid: it may pay again and again for an answer that it never gets.
-SAVE: Final = """
-local same = redis.call('GET', KEYS[1]) == ARGV[1]
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-if not same and ARGV[4] == "1" then
-  redis.call('INCR', KEYS[2])
-  redis.call('EXPIRE', KEYS[2], ARGV[3])
-end
-if ARGV[5] ~= "" then
-  redis.call('SADD', KEYS[3], ARGV[5])
-  redis.call('EXPIRE', KEYS[3], ARGV[3])
-end
-"""
-
 
 class RedisStore:
     """One key a document, for seven days; `LONG_LIVED_KEYS` as long as the run's record.
@@ -88,7 +72,7 @@ class RedisStore:
         counts = int(key != LEDGER_KEY)
         args = [packed, self._seconds_of(key), RECORD_SECONDS, counts, self._index_name(key)]
         with self._in_flight.uncancellable():
-            await run_script(self._redis, SAVE, keys, args)
+            await run_script(self._redis, "save_checkpoint", keys, args)
             if counts:
                 self._in_flight.mark_saved()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import redis.exceptions
@@ -206,11 +208,19 @@ class _SentinelPool(SentinelConnectionPool):
                 await close_redis(client)
 
 
+@cache
+def _load_script(name: str) -> str:
+    return (Path(__file__).parent / "scripts" / f"{name}.lua").read_text(encoding="utf-8")
+
+
 async def run_script(
-    redis: Redis, script: str, keys: Sequence[str], args: Sequence[str | bytes | int]
+    redis: Redis, name: str, keys: Sequence[str], args: Sequence[str | bytes | int]
 ) -> Any:
-    """The answer of a Lua script, which Redis runs as one step; strings come as bytes."""
-    command = cast(Callable[..., Awaitable[Any]], redis.register_script(script))
+    """The answer of `scripts/NAME.lua`, which Redis runs as one step; strings come as bytes.
+
+    `keys` and `args` are in the order of the names at its head.
+    """
+    command = cast(Callable[..., Awaitable[Any]], redis.register_script(_load_script(name)))
     return await command(keys=keys, args=args)
 
 

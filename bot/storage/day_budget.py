@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from itertools import count
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from redis.asyncio import Redis
 
@@ -18,54 +18,6 @@ from bot.storage.lease import Lease
 from bot.storage.workers import InFlightWork
 from pipeline.budget import CostBounds, Grant
 from pipeline.run_errors import BudgetSpent, Ceiling
-
-# Each key is a hash: `spent`, and a field for each grant: `amount|until`. A settled grant keeps its
-# field with the amount 0 until then, so that settling it a second time counts nothing.
-RESERVE: Final = """
-local time = redis.call('TIME')
-local at = tonumber(time[1])
-local least, granted = tonumber(ARGV[2]), tonumber(ARGV[3])
-for i, key in ipairs(KEYS) do
-  local ceiling, spent, held = tonumber(ARGV[5 + i]), 0, 0
-  local all = redis.call('HGETALL', key)
-  for n = 1, #all, 2 do
-    if all[n] == 'spent' then
-      spent = tonumber(all[n + 1])
-    else
-      local amount, untill = string.match(all[n + 1], '^(.-)|(.*)$')
-      if tonumber(untill) < at then redis.call('HDEL', key, all[n])
-      elseif all[n] ~= ARGV[1] then held = held + tonumber(amount) end
-    end
-  end
-  local left = ceiling - spent
-  if left <= 0 or left < least then return {i, tostring(spent), 0} end
-  if left - held <= 0 or left - held < least then return {i, tostring(spent), 1} end
-  granted = math.min(granted, left - held)
-end
-for _, key in ipairs(KEYS) do
-  redis.call('HSET', key, ARGV[1], string.format('%.9f|%d', granted, at + tonumber(ARGV[4])))
-  redis.call('EXPIRE', key, ARGV[5])
-end
-return {0, string.format('%.9f', granted), 0}
-"""
-SETTLE: Final = """
-for _, key in ipairs(KEYS) do
-  local grant = redis.call('HGET', key, ARGV[1])
-  local amount, untill = string.match(grant or '', '^(.-)|(.*)$')
-  if not grant or tonumber(amount) ~= 0 then
-    redis.call('HINCRBYFLOAT', key, 'spent', ARGV[2])
-    redis.call('EXPIRE', key, ARGV[3])
-    if grant then redis.call('HSET', key, ARGV[1], '0|' .. untill) end
-  end
-end
-"""
-DROP: Final = """
-for _, key in ipairs(KEYS) do
-  for _, field in ipairs(redis.call('HKEYS', key)) do
-    if string.sub(field, 1, #ARGV[1]) == ARGV[1] then redis.call('HDEL', key, field) end
-  end
-end
-"""
 
 
 class _DayLimit(NamedTuple):
@@ -121,7 +73,7 @@ class DayBudget:
         budget = cls(
             storage.redis, storage.keys, lease.run.id, tuple(limits), lease.in_flight, clock
         )
-        await budget._run_script(DROP, budget._today(), [f"{lease.run.id}:"])
+        await budget._run_script("drop_grants", budget._today(), [f"{lease.run.id}:"])
         return budget
 
     async def reserve(self, bounds: CostBounds) -> Grant:
@@ -132,7 +84,7 @@ class DayBudget:
         args = [f"{bounds.least:.9f}", f"{bounds.most:.9f}", str(int(bounds.seconds) + 1)]
         while True:
             reply = await self._run_script(
-                RESERVE, day, [name, *args, str(BUDGET_SECONDS), *ceilings]
+                "reserve_budget", day, [name, *args, str(BUDGET_SECONDS), *ceilings]
             )
             which, dollars, others = int(reply[0]), float(reply[1]), bool(reply[2])
             if which == 0:
@@ -145,7 +97,9 @@ class DayBudget:
     async def settle(self, grant: Grant, dollars: float) -> None:
         day, _, name = grant.name.partition(" ")
         with self._steps.uncancellable():
-            await self._run_script(SETTLE, day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)])
+            await self._run_script(
+                "settle_budget", day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)]
+            )
 
     def _today(self) -> str:
         return self._clock().date().isoformat()

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from bot.data.run import Run, RunId, RunStatus, now
 from bot.errors import LeaseLost
@@ -25,62 +25,6 @@ if TYPE_CHECKING:
     from bot.storage.checkpoints import CacheStore, RedisStore
 
 logger = logging.getLogger(__name__)
-
-ACQUIRE: Final = """
-if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 1 then
-  return false
-end
-local record = redis.call('GET', KEYS[4])
-if not record then return false end
-local fence = redis.call('INCR', KEYS[3])
-redis.call('EXPIRE', KEYS[3], ARGV[4])
-redis.call('SET', KEYS[2], ARGV[2] .. '#' .. fence, 'PX', ARGV[3])
-return {fence, record}
-"""
-RENEW: Final = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return 1
-"""
-SAVE: Final = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
-return 1
-"""
-RELEASE: Final = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
-redis.call('DEL', KEYS[1])
-return 1
-"""
-DROP: Final = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-"""
-FINISH: Final = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
-redis.call('DEL', KEYS[1])
-redis.call('SREM', KEYS[3], ARGV[4])
-local time = tonumber(ARGV[6])
-if ARGV[10] ~= '' then
-  redis.call('ZADD', KEYS[8], ARGV[13], ARGV[10])
-  redis.call('ZREMRANGEBYSCORE', KEYS[8], '-inf', time - ARGV[11])
-  redis.call('ZREMRANGEBYRANK', KEYS[8], 0, -1 - ARGV[12])
-  redis.call('EXPIRE', KEYS[8], ARGV[11])
-end
-redis.call('ZADD', KEYS[5], time, ARGV[4])
-redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', time - ARGV[3])
-redis.call('HINCRBY', KEYS[6], 'ended ' .. ARGV[5], 1)
-redis.call('HINCRBYFLOAT', KEYS[6], 'dollars', ARGV[8])
-if ARGV[7] ~= '' then
-  redis.call('HINCRBYFLOAT', KEYS[6], 'seconds', ARGV[7])
-  redis.call('LPUSH', KEYS[7], ARGV[7])
-  redis.call('LTRIM', KEYS[7], 0, ARGV[9] - 1)
-end
-redis.call('SREM', KEYS[9], ARGV[4])
-if redis.call('GET', KEYS[4]) == ARGV[4] then redis.call('DEL', KEYS[4]) end
-return 1
-"""
 
 
 class Lease:
@@ -118,7 +62,7 @@ class Lease:
         asked, keys = time.monotonic(), storage.keys
         answer = await run_script(
             storage.redis,
-            ACQUIRE,
+            "acquire_lease",
             [keys.active, keys.run(run_id, "lease"), keys.run(run_id, "fence"), keys.run(run_id)],
             [run_id, worker, int(seconds * 1000), RECORD_SECONDS],
         )
@@ -127,7 +71,7 @@ class Lease:
         run = await _read(storage, run_id, answer[1])
         if run is None:
             token = f"{worker}#{int(answer[0])}"
-            await run_script(storage.redis, DROP, [keys.run(run_id, "lease")], [token])
+            await run_script(storage.redis, "delete_if_equal", [keys.run(run_id, "lease")], [token])
             return None
         run = replace(run, repo=await storage.locations.update(run.repo))
         lease = cls(storage, run, worker=worker, fence=int(answer[0]), seconds=seconds)
@@ -156,7 +100,7 @@ class Lease:
         if self._over:
             raise LeaseLost(self.run.id)
         await self._run_if_held(
-            RENEW, [self._keys.run(self.run.id, "lease")], [int(self._seconds * 1000)]
+            "renew_lease", [self._keys.run(self.run.id, "lease")], [int(self._seconds * 1000)]
         )
         self._expires = asked + self._seconds
 
@@ -187,7 +131,7 @@ class Lease:
         Raises:
             LeaseLost: nothing was written; the record is another worker's to write.
         """
-        await self._write(SAVE, run)
+        await self._save(run, last=False)
 
     async def release(self, run: Run) -> None:
         """Keep `run` and let go of the lease, so that another worker may take it up at once.
@@ -195,7 +139,7 @@ class Lease:
         Raises:
             LeaseLost: as in `save`.
         """
-        await self._write(RELEASE, run, last=True)
+        await self._save(run, last=True)
 
     async def finish(self, run: Run) -> None:
         """Keep `run` as it ended, free its issue for another and let go of the lease: all or none.
@@ -203,13 +147,10 @@ class Lease:
         Raises:
             LeaseLost: as in `save`.
         """
-        await self._write(FINISH, run, last=True)
-
-    async def _write(self, script: str, run: Run, *, last: bool = False) -> None:
         keys = self._keys
-        self._over = self._over or last
+        self._over = True
         await self._run_if_held(
-            script,
+            "finish_run",
             [
                 keys.run(run.id, "lease"),
                 keys.run(run.id),
@@ -232,6 +173,12 @@ class Lease:
                 f"{(run.finished_at or now()).timestamp():.3f}",
             ],
         )
+        self.run = run
+
+    async def _save(self, run: Run, *, last: bool) -> None:
+        keys = [self._keys.run(run.id, "lease"), self._keys.run(run.id)]
+        self._over = self._over or last
+        await self._run_if_held("save_run", keys, [encode_record(run), RECORD_SECONDS, int(last)])
         self.run = run
 
     async def _run_if_held(

@@ -18,12 +18,6 @@ from sandbox.frozen import Frozen, replace
 logger = logging.getLogger(__name__)
 
 
-# Only a record that nobody has changed since it was read.
-REPLACE: Final = """
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-"""
 MAX_ANSWERED: Final = 500
 
 
@@ -83,7 +77,7 @@ class PullRecords(RedisRecords):
                 return None
             changed = replace(record, **fields)
             args = [str(pull), found, encode_record(changed)]
-            if await run_script(self._redis, REPLACE, [key], args):
+            if await run_script(self._redis, "replace_pull", [key], args):
                 break
         await self._schedule(_member(repo.id, pull), due_in)
         return changed

@@ -13,32 +13,6 @@ from bot.settings import Timings
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import DAY
 
-# A run that counts already, which an earlier start of it did, stays.
-COUNT_SCRIPT: Final = """
-local limit = tonumber(ARGV[3])
-if limit > 0 and redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0
-  and redis.call('SCARD', KEYS[1]) >= limit then return 0 end
-redis.call('SADD', KEYS[1], ARGV[1])
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return 1
-"""
-
-
-# An hour or a minute begins with its first write. The answer is 0, or the milliseconds until one of
-# them ends in which no write is left.
-TAKE_SCRIPT: Final = """
-local wait = 0
-for i, key in ipairs(KEYS) do
-  if tonumber(redis.call('GET', key) or '0') >= tonumber(ARGV[2 * i - 1]) then
-    wait = math.max(wait, redis.call('PTTL', key), 1)
-  end
-end
-if wait > 0 then return wait end
-for i, key in ipairs(KEYS) do
-  if redis.call('INCR', key) == 1 then redis.call('PEXPIRE', key, ARGV[2 * i]) end
-end
-return 0
-"""
 MINUTE: Final = 60.0
 
 RenderNotice = Callable[[int, str], str]
@@ -51,7 +25,7 @@ class QuotaCounter(RedisRecords):
     async def claim(self, run_id: RunId, day: str, counted_by: str, limit: int) -> bool:
         """Count the run, once, unless `counted_by` is at the limit; 0 means unlimited."""
         key = self._keys.quota(counted_by, day)
-        return bool(await run_script(self._redis, COUNT_SCRIPT, [key], [run_id, 2 * DAY, limit]))
+        return bool(await run_script(self._redis, "count_run", [key], [run_id, 2 * DAY, limit]))
 
 
 class Refusals(RedisRecords):
@@ -86,7 +60,7 @@ class InstallationWrites:
             int(of.hourly_writes * share), int(of.hourly_writes_seconds * 1000),
             int(of.minute_writes * share), int(MINUTE * 1000),
         ]  # fmt: skip
-        return int(await run_script(self._redis, TAKE_SCRIPT, keys, args)) / 1000
+        return int(await run_script(self._redis, "take_write", keys, args)) / 1000
 
     async def block(self, seconds: float) -> None:
         """See `WriteBudget`. A shorter block leaves a longer one as it is."""

@@ -19,13 +19,6 @@ BURST: Final = 20
 SPACING: Final = 200
 """Milliseconds between two further ones: a flood leaves room for other repositories."""
 
-PACE: Final = """
-local now, spacing = tonumber(ARGV[1]), tonumber(ARGV[2])
-local paced = math.max(now, tonumber(redis.call('GET', KEYS[1])) or 0) + spacing
-redis.call('SET', KEYS[1], string.format('%.0f', paced), 'PX', string.format('%.0f', paced - now))
-return paced
-"""
-
 
 class QueuedRequest(Frozen):
     """A request of a comment, a label or an event, with its state in the queue."""
@@ -55,7 +48,7 @@ class Requests(RedisRecords):
         """When one more request of its repository is due: now, unless there is a flood of them."""
         key = self._keys.pace(request.repo, isinstance(request, (CommandRequest, RunRequest)))
         at = int(now().timestamp() * 1000)
-        paced: int = await run_script(self._redis, PACE, [key], [at, SPACING])
+        paced: int = await run_script(self._redis, "pace_request", [key], [at, SPACING])
         return datetime.fromtimestamp(max(at, paced - BURST * SPACING) / 1000, UTC)
 
     async def is_waiting(self, request: QueuedKind) -> bool:

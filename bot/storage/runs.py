@@ -19,79 +19,6 @@ from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import replace
 
-# A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
-# taken over here, in the one place where it could do harm.
-CREATE: Final = """
-local before = redis.call('GET', KEYS[1])
-if before then return {'repeated', before} end
-if ARGV[9] ~= '' then
-  for _, answered in ipairs(redis.call('HMGET', KEYS[7], ARGV[11], ARGV[12])) do
-    if answered and tonumber(ARGV[9]) <= tonumber(answered) then
-      return {'repeated', redis.call('GET', KEYS[5]) or ''}
-    end
-  end
-end
-local function mark()
-  if ARGV[9] == '' then return end
-  redis.call('HSET', KEYS[7], ARGV[8], ARGV[10])
-  redis.call('EXPIRE', KEYS[7], ARGV[4])
-end
-local claim = redis.call('GET', KEYS[2])
-if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
-  if ARGV[7] == '1' then
-    redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
-    mark()
-    if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', KEYS[9]) or '0') then
-      redis.call('SET', KEYS[9], ARGV[9], 'EX', ARGV[4])
-    end
-  end
-  return {'running', claim}
-end
-mark()
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
-redis.call('SET', KEYS[2], ARGV[1])
-redis.call('SET', KEYS[3], ARGV[2], 'EX', ARGV[4])
-redis.call('SADD', KEYS[4], ARGV[1])
-redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[4])
-redis.call('DEL', KEYS[9])
-redis.call('LPUSH', KEYS[8], ARGV[1])
-redis.call('LTRIM', KEYS[8], 0, 49)
-redis.call('EXPIRE', KEYS[8], ARGV[4])
-if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
-return {'created', ARGV[1]}
-"""
-# A command is never lost to a hint that may turn out to be wrong.
-# Scripts name each key that they use, as Redis's kin demands: the run is looked up before.
-REQUEST_STOP: Final = """
-local id = redis.call('GET', KEYS[1]) or ''
-if id ~= ARGV[1] then return 'another run' end
-local at, before = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[3]) or '')
-if at and at > (before or 0) then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[5]) end
-if redis.call('SISMEMBER', KEYS[2], id) == 0 then return false end
-if ARGV[6] == '1' or redis.call('EXISTS', KEYS[5]) == 0 then
-  redis.call('SET', KEYS[5], ARGV[2], 'EX', ARGV[3])
-end
-redis.call('SADD', KEYS[4], id)
-return id
-"""
-# Only the hint that was looked into: a command may have come meanwhile.
-DROP_STOP: Final = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-"""
-# Only a record that nobody has changed since, or works on.
-BRING_FORWARD: Final = """
-if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-return 1
-"""
-# Removes from the active set what can never be finished: its record is gone or already final.
-FORGET: Final = """
-redis.call('SREM', KEYS[1], ARGV[1])
-redis.call('SREM', KEYS[3], ARGV[1])
-if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
-"""
-
-
 logger = logging.getLogger(__name__)
 
 VERSION_KEY: Final = "version"
@@ -171,7 +98,7 @@ class Runs(RedisRecords):
         keys = self._keys
         outcome, run_id = await run_script(
             self._redis,
-            CREATE,
+            "create_run",
             [
                 keys.delivery(delivery),
                 keys.issue(repo, issue),
@@ -228,7 +155,7 @@ class Runs(RedisRecords):
             run_id = RunId((await self._redis.get(keys.issue(repo, issue)) or b"").decode())
             found = await run_script(
                 self._redis,
-                REQUEST_STOP,
+                "request_stop",
                 [
                     keys.issue(repo, issue),
                     keys.active,
@@ -262,7 +189,7 @@ class Runs(RedisRecords):
     async def drop_stop(self, run_id: RunId, stop: Stop) -> None:
         """Forget a hint that turned out to be wrong."""
         await run_script(
-            self._redis, DROP_STOP, [self._keys.run(run_id, "stop")], [encode_record(stop)]
+            self._redis, "delete_if_equal", [self._keys.run(run_id, "stop")], [encode_record(stop)]
         )
 
     async def list_stopping(self) -> list[RunId]:
@@ -317,7 +244,7 @@ class Runs(RedisRecords):
         keys = [self._keys.run(run.id), self._keys.run(run.id, "lease")]
         sooner = replace(run, not_before=moment)
         args = [encode_record(run), encode_record(sooner), RECORD_SECONDS]
-        await run_script(self._redis, BRING_FORWARD, keys, args)
+        await run_script(self._redis, "bring_forward", keys, args)
 
     async def list_durations(self) -> list[float]:
         """How many seconds the latest finished runs took, the latest first."""

@@ -207,7 +207,7 @@ async def test_a_run_leaves_samples_and_one_trace(
         f"capuchin_{name}"
         for name in (
             'queue_duration_seconds_count{lane="issues"}',
-            "run_dollars_count",
+            'run_dollars_count{end="opened pull request"}',
             "run_dollars_sum",
             "model_call_duration_seconds_count",
             "stage_duration_seconds_count",

@@ -18,7 +18,6 @@ from bot.storage.client import (
     UNREACHABLE,
     open_redis,
     plain_client,
-    run_script,
     waiting_client,
 )
 from bot.storage.storage import Storage
@@ -100,7 +99,8 @@ async def read(redis: Redis) -> object:
 
 
 async def read_by_script(redis: Redis) -> object:
-    return await run_script(redis, "return redis.call('GET', KEYS[1])", ["key"], [])
+    script = redis.register_script("return redis.call('GET', KEYS[1])")
+    return await script(keys=["key"])
 
 
 async def test_a_waiting_client_gets_its_answer_when_redis_is_back(
