@@ -99,7 +99,7 @@ async def read(redis: Redis) -> object:
 
 
 async def read_by_script(redis: Redis) -> object:
-    script = redis.register_script("return redis.call('GET', KEYS[1])")
+    script: Any = redis.register_script("return redis.call('GET', KEYS[1])")
     return await script(keys=["key"])
 
 
