@@ -5,10 +5,9 @@ What a client makes of GitHub's answers on the wire is for `tests/contracts/gith
 
 from __future__ import annotations
 
-import json as jsons
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -17,8 +16,8 @@ from githubkit.exception import RequestFailed
 from starlette.requests import Request
 
 from bot.git.mirrors import Checkout, Mirrors, Remote
-from bot.github.app import GitHubApp
-from bot.github.http import GitHubClient
+from bot.github.app import Client, GitHubApp
+from bot.github.http import GitHubAuth
 from bot.settings import Settings
 from capuchin_demo.hub.rest_router import PREFIX
 from pipeline.data.types import CommitSha
@@ -26,15 +25,14 @@ from tests.support.github.hub import LocalHub
 from tests.support.github.rest_router import RestRouter
 from tests.support.github.serve_hub import GraphQLRouter
 
-ASKED: Final = httpx.Request("GET", "http://hub")
-
 
 class Direct:
     """What of githubkit's client a `ResponseEncoder` uses."""
 
-    def __init__(self, hub: LocalHub) -> None:
-        self._rest = RestRouter(hub)
-        self._graphql = GraphQLRouter(hub)
+    def __init__(self, rest: RestRouter, graphql: GraphQLRouter, auth: GitHubAuth) -> None:
+        self._rest = rest
+        self._graphql = graphql
+        self._auth = auth
 
     async def __aenter__(self) -> Direct:
         return self
@@ -52,32 +50,42 @@ class Direct:
         headers: Mapping[str, str],
     ) -> Response[Any]:
         """Raises RequestFailed for an answer of 400 or more."""
-        rest = url.startswith("/")
-        path = PREFIX + url if rest else urlsplit(url).path
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": urlencode(params or {}).encode(),
-            "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
-            "server": ("hub", 80),
-        }
-        body = b"" if json is None else jsons.dumps(json).encode()
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        door = self._rest if rest else self._graphql
-        said = await door.handle(Request(scope, receive))
-        answer = httpx.Response(
-            said.status_code, headers=said.raw_headers, content=bytes(said.body), request=ASKED
-        )
+        path = PREFIX + url if url.startswith("/") else urlsplit(url).path
+        query = urlencode(params or {})
+        asked = httpx.Request(method, f"http://hub{path}?{query}", headers=headers, json=json)
+        flow = self._auth.async_auth_flow(asked)
+        asked = await anext(flow)
+        while True:
+            answer = await self._answer(asked, path, query)
+            try:
+                asked = await flow.asend(answer)
+            except StopAsyncIteration:
+                break
         assert not answer.is_redirect or answer.status_code == 304, f"{method} {path}"
         wrapped = Response(answer, dict[str, Any])
-        if said.status_code >= 400:
+        if answer.status_code >= 400:
             raise RequestFailed(wrapped)
         return wrapped
+
+    async def _answer(self, asked: httpx.Request, path: str, query: str) -> httpx.Response:
+        scope = {
+            "type": "http",
+            "method": asked.method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(k.lower(), v) for k, v in asked.headers.raw],
+            "server": ("hub", 80),
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": asked.content, "more_body": False}
+
+        door = self._rest if path.startswith(PREFIX) else self._graphql
+        said = await door.handle(Request(scope, receive))
+        return httpx.Response(
+            said.status_code, headers=said.raw_headers, content=bytes(said.body), request=asked
+        )
 
 
 class NearApp(GitHubApp):
@@ -85,11 +93,11 @@ class NearApp(GitHubApp):
 
     def __init__(self, settings: Settings, hub: LocalHub) -> None:
         super().__init__(settings, pause=0.0)
-        self._direct = Direct(hub)
+        self._routers = RestRouter(hub), GraphQLRouter(hub)
 
-    def _open_client(self) -> GitHubClient:
-        client = GitHubClient(self._url, pause=0.0)
-        client._github = self._direct  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+    def _open(self, kind: type[Client], auth: GitHubAuth, *root: str) -> Client:
+        client = super()._open(kind, auth, *root)
+        client._github = Direct(*self._routers, auth)  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
         return client
 
 
