@@ -90,7 +90,7 @@ def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
 
 MAX_BASES: Final = 2
 CONCURRENCY: Final = 5
-"""Parallel requests to GitHub: a command must end within `bot.storage.requests.CLAIM_SECONDS`."""
+"""Parallel requests to GitHub: a command must end within `bot.queue.jobs.CLAIM_SECONDS`."""
 
 
 class PullOutcome(StrEnum):

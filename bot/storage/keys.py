@@ -38,7 +38,7 @@
 | `turn:queue-arrival:{run}` | one of them was announced, or could not be | 30 seconds |
 | `app:slug` | what GitHub calls the App, as a worker has learnt | |
 | `requests:commands:{repo}`, `requests:events:{repo}` | until when they are spaced | as long |
-| `request:{id}` | it waits for a run, and its author has read that | 3 days |
+| `request:{id}:waiting` | it waits for a run, and its author has read that | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
@@ -114,7 +114,11 @@ class Keys:
         return f"{self.prefix}issue:{repo.id}#{number}{part and ':'}{part}"
 
     def request(self, request_id: str) -> str:
+        """The id of its job."""
         return f"{self.prefix}request:{request_id}"
+
+    def waiting(self, request_id: str) -> str:
+        return f"{self.request(request_id)}:waiting"
 
     def pace(self, repo: RepoRef, by_people: bool) -> str:
         return f"{self.prefix}requests:{'commands' if by_people else 'events'}:{repo.id}"

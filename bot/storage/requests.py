@@ -52,8 +52,8 @@ class Requests(RedisRecords):
         return datetime.fromtimestamp(max(at, paced - BURST * SPACING) / 1000, UTC)
 
     async def is_waiting(self, request: QueuedKind) -> bool:
-        return bool(await self._redis.exists(self._keys.request(request.id)))
+        return bool(await self._redis.exists(self._keys.waiting(request.id)))
 
     async def mark_waiting(self, request: QueuedKind) -> None:
         """Its author has read that it waits."""
-        await self._redis.set(self._keys.request(request.id), "1", ex=DELIVERY_SECONDS)
+        await self._redis.set(self._keys.waiting(request.id), "1", ex=DELIVERY_SECONDS)
