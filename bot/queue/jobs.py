@@ -58,7 +58,7 @@ class RunQueue:
             # arq's default is pickle: a writer to Redis would run code here.
             job_serializer=_dump,
             job_deserializer=json.loads,
-            default_queue_name=storage.keys.queue,
+            default_queue_name=storage.queue_name,
         )
 
     @property
@@ -78,7 +78,7 @@ class RunQueue:
         job = await self.arq.enqueue_job(
             "carry_out",
             encode_record(QueuedRequest(request=request)).decode(),
-            _job_id=self.storage.keys.request(request.id),
+            _job_id=self.storage.name_request_job(request.id),
             _defer_until=await self.storage.requests.find_turn(request),
             _expires=DELIVERY_SECONDS,
         )
@@ -86,8 +86,8 @@ class RunQueue:
 
     async def count_requests(self) -> int:
         """How many are not carried out yet."""
-        jobs: list[bytes] = await self.arq.zrange(self.storage.keys.queue, 0, -1)
-        prefix = self.storage.keys.request("").encode()
+        jobs: list[bytes] = await self.arq.zrange(self.storage.queue_name, 0, -1)
+        prefix = self.storage.name_request_job("").encode()
         return sum(job.startswith(prefix) for job in jobs)
 
 
@@ -132,7 +132,7 @@ class JobWorker:
             )
         self.arq = Worker(
             functions,
-            queue_name=queue.storage.keys.queue,
+            queue_name=queue.storage.queue_name,
             redis_pool=queue.arq,
             handle_signals=False,
             job_timeout=HOURS,

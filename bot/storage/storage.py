@@ -104,6 +104,14 @@ class Storage:
         return self.keys.prefix
 
     @property
+    def queue_name(self) -> str:
+        """arq's queue of jobs."""
+        return self.keys.queue
+
+    def name_request_job(self, request_id: str) -> str:
+        return self.keys.request(request_id)
+
+    @property
     def connection_pool(self) -> ConnectionPool:
         return connection_pool(self.redis)
 

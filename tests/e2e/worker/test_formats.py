@@ -91,11 +91,11 @@ async def test_a_command_of_another_format_waits_for_a_worker_that_reads_it(
     key = f"arq:job:{bot.storage.keys.request(f'comment-{comment.id}')}"
     saved = await bot.redis.get(key) or b""
     await bot.redis.set(key, saved.replace(rf"\"format\":{FORMAT}".encode(), rb"\"format\":1"))
-    async with bot.working(settle=False):
+    async with bot.working():
         await bot.until(lambda: "format 1" in caplog.text)
         assert bot.comments_of(issue) == []
         await bot.redis.set(key, saved)
-        await bot.until(lambda: bot.comments_of(issue))
+    assert len(bot.comments_of(issue)) == 1
 
 
 async def test_a_mirror_that_nobody_used_for_long_makes_room_and_is_counted(
