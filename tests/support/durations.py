@@ -5,8 +5,9 @@
 measured (`make durations`: of all tests).
 
 `make test` runs the short tests: of `SHORT_FOLDERS` all that are not slow, of the others the mark
-`spine`. Of the nightly tests, which take long and are no `spine`, `--tenth N` runs every tenth, so
-that ten runs with ten numbers run them all; `pytest -m nightly --collect-only -q` lists them.
+`spine`, each with its first parameters. Of the nightly tests, which take long and are no `spine`,
+`--tenth N` runs every tenth, so that ten runs with ten numbers run them all;
+`pytest -m nightly --collect-only -q` lists them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ import pytest
 
 FILE: Final = Path(__file__).parents[1] / "durations.json"
 KEPT_SECONDS: Final = 0.2
-SLOW_SECONDS: Final = 1.5
+SLOW_SECONDS: Final = 1.0
 NIGHTLY_SECONDS: Final = 15.0
 SHORT_FOLDERS: Final = (
     "tests/unit/",
     "tests/machines/",
     "tests/doors/",
-    "tests/contracts/github/",
     "tests/contracts/github_client/",
     "tests/contracts/models/",
     "tests/contracts/store/",
@@ -57,7 +57,7 @@ class Durations:
         for item in items:
             path, _, name = item.nodeid.partition("::")
             seconds = self._known.get(path, {}).get(name, 0.0)
-            spine = item.get_closest_marker("spine")
+            spine = item.get_closest_marker("spine") and _is_first(item)
             if spine or (seconds < SLOW_SECONDS and path.startswith(SHORT_FOLDERS)):
                 item.add_marker("short")
             elif seconds >= NIGHTLY_SECONDS and not path.startswith(ALWAYS):
@@ -90,6 +90,12 @@ class Durations:
         }
         text = json.dumps({p: t for p, t in kept.items() if t}, indent=1, sort_keys=True)
         self._file.write_text(text + "\n", encoding="utf-8")
+
+
+def _is_first(item: pytest.Item) -> bool:
+    """Whether these are the first of a test's parameters."""
+    callspec = getattr(item, "callspec", None)
+    return callspec is None or not any(callspec.indices.values())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

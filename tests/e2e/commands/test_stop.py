@@ -10,9 +10,10 @@ from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 from tests.support.github.faults import Faults
 
-pytestmark = [pytest.mark.spine, pytest.mark.usefixtures("check_keys_declared")]
+pytestmark = pytest.mark.usefixtures("check_keys_declared")
 
 
+@pytest.mark.spine
 @pytest.mark.parametrize("how", ["label", "close", "command", "delete", "transfer"])
 async def test_a_run_is_stopped_while_it_is_worked_on(bot: BotHarness, how: str) -> None:
     repo = bot.add_repo()
@@ -144,6 +145,7 @@ async def test_a_stranger_stops_nothing(bot: BotHarness) -> None:
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
+@pytest.mark.spine
 async def test_a_stop_before_the_pull_request_takes_the_branch_back(bot: BotHarness) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)

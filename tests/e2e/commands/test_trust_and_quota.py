@@ -13,9 +13,10 @@ from pipeline.concurrency import gather_all
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of
 
-pytestmark = [pytest.mark.spine, pytest.mark.usefixtures("check_keys_declared")]
+pytestmark = pytest.mark.usefixtures("check_keys_declared")
 
 
+@pytest.mark.spine
 @pytest.mark.parametrize(
     ("trust", "served", "refused"),
     [
@@ -122,6 +123,7 @@ async def test_in_a_private_repository_a_stranger_is_nobody(bot: BotHarness) -> 
     assert bot.runner.jobs == []
 
 
+@pytest.mark.spine
 async def test_a_quota_is_kept_and_explained_politely(start_bot: StartBot) -> None:
     async with start_bot(quota_person=1) as bot:
         repo = bot.add_repo()
@@ -145,6 +147,7 @@ async def test_without_quotas_there_is_no_limit(start_bot: StartBot) -> None:
         assert len(repo.pulls) == 2
 
 
+@pytest.mark.spine
 async def test_strangers_words_are_left_out_and_counted(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     await bot.comment(issue, "It happens with negative numbers too.", by="bob")

@@ -15,8 +15,6 @@ from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
 
-pytestmark = pytest.mark.spine
-
 EDITED = Revision(
     patch=Patch(diff=FOLLOW_UP_DIFF), answer="I said why it adds. Thanks @everyone, fixes #9."
 )
@@ -29,6 +27,7 @@ async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
         yield bot
 
 
+@pytest.mark.spine
 async def test_comments_are_followed_together_and_each_is_answered_in_its_thread(
     start_bot: StartBot,
 ) -> None:
@@ -131,6 +130,7 @@ async def test_a_command_in_the_conversation_is_followed_and_talk_is_not(
     assert len(bot.comments_of(pull)) == 1
 
 
+@pytest.mark.spine
 async def test_a_person_who_pushes_has_the_branch_from_then_on(bot: BotHarness) -> None:
     repo, pull = await open_pull(bot)
     bot.runner.revised = EDITED
