@@ -63,7 +63,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "context too long at the third turn": (
         ("failures/test_model.py", "test_a_context_too_long_at_the_third_turn"),
     ),
-    "ten malformed replies": (("failures/test_model.py", "test_ten_malformed_replies"),),
+    "ten malformed replies": (("failures/test_model.py", "test_eight_malformed_replies"),),
     "patch that does not apply": (
         ("failures/test_model.py", "test_a_patch_that_does_not_apply"),
         ("solve/test_bad_input.py", "test_an_edit_that_leaves_the_repository"),

@@ -31,14 +31,14 @@ def checks(repo: Repo) -> list[CheckRun]:
 
 
 async def test_mistakes_are_noted_at_their_lines(recorded_bot: BotHarness) -> None:
-    text = "version: 1\nsampels: 3\nattempts: 0\nbudget:\n  rum: '@all <b>'\n"
+    text = "version: 1\nsampels: 3\nminutes: -1\nbudget:\n  rum: '@all <b>'\n"
     repo, pull = await proposed(recorded_bot, {FILE: text})
     await recorded_bot.settle()
     (run,) = checks(repo)
     assert (run.head_sha, run.conclusion, run.title) == (pull.head_sha, "failure", "3 errors")
     assert [(n["path"], n["start_line"], n["start_column"]) for n in run.annotations] == [
         (FILE, 2, 1),
-        (FILE, 3, 11),
+        (FILE, 3, 10),
         (FILE, 5, 3),
     ]
     assert '"samples"' in run.annotations[0]["message"]

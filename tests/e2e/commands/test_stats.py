@@ -11,7 +11,7 @@ from pipeline.data.types import NoFix
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import SHOP, a_selection, selection_of_three
 
-CONFIG = "draft: false\nstale_days: 0\n"
+CONFIG = "draft: false\n"
 
 
 async def asked(bot: BotHarness, repo: Repo) -> Issue:

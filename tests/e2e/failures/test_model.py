@@ -33,7 +33,7 @@ async def test_a_model_that_is_overloaded_for_ten_minutes(
 ) -> None:
     away = RecordedAnswer(call="editing", status=529)
     async with start_recorded_bot(shop.answers(away)) as bot:
-        repo = bot.add_repo(files=configured("samples: 2\nattempts: 3\nadaptive: false\n"))
+        repo = bot.add_repo(files=configured("samples: 2\n"))
         issue = await bot.open_issue(repo)
         asked_for = await bot.run_of(issue)
         async with bot.working(settle=False, model_waits=()):
@@ -81,16 +81,16 @@ async def test_a_context_too_long_at_the_third_turn(start_recorded_bot: StartBot
         assert "I opened #2" in issue.comments[0].body
 
 
-async def test_ten_malformed_replies(start_recorded_bot: StartBot) -> None:
+async def test_eight_malformed_replies(start_recorded_bot: StartBot) -> None:
     """Each is answered with what was wrong; then that machine is over, and the person is told."""
     nonsense = RecordedAnswer(call="testing", reply="Colourless green ideas sleep furiously.")
     async with start_recorded_bot(shop.answers(nonsense)) as bot:
-        repo = bot.add_repo(files=configured("samples: 1\nattempts: 10\n"))
+        repo = bot.add_repo(files=configured("samples: 1\n"))
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
         asked = [q for q in bot.llm.requests if q.call == "testing/0"]
-        assert [q.turn for q in asked] == list(range(10))
+        assert [q.turn for q in asked] == list(range(8))
         assert all("<script>" in q.last_user_message for q in asked[1:])
         (comment,) = issue.comments
         assert "at list prices" in comment.body
@@ -115,13 +115,13 @@ async def test_a_patch_that_does_not_apply(start_recorded_bot: StartBot) -> None
         assert all("shop/till.py" in words and "return a - b" in words for words in told)
         hopeless = await bot.store_of(run).load("editing/0", EditingState)
         assert hopeless is not None
-        assert (hopeless.attempts, hopeless.patches) == ([ReplyKind.MALFORMED] * 3, [])
+        assert (hopeless.attempts, hopeless.patches) == ([ReplyKind.MALFORMED] * 8, [])
         branch, _ = bot.only_pull_request(repo)
         assert "return a + b" in (repo.read_file(branch, "shop/till.py") or "")
 
 
 def configured(settings: str) -> dict[str, str]:
-    return {**shop.FILES, ".github/capuchin.yml": f"version: 1\nevidence_runs: 1\n{settings}"}
+    return {**shop.FILES, ".github/capuchin.yml": f"version: 1\n{settings}"}
 
 
 STEP_SECONDS: Final = 120.0

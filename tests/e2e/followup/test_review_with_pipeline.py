@@ -25,7 +25,7 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
     )
     recording = shop.answers(*follows, shop.RIGHT_AT_ONCE)
     async with start_recorded_bot(recording, review_seconds=0) as bot:
-        config = "version: 1\nsamples: 1\nattempts: 5\nevidence_runs: 2\n"
+        config = "version: 1\nsamples: 1\n"
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": config})
         await bot.solve(await bot.open_issue(repo))
         (pull,) = repo.pulls
