@@ -1,8 +1,7 @@
-"""The first lines of a pull request: before, after, suite, confidence; errors in test output."""
+"""The first lines of a pull request: before, after, suite, confidence."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -11,133 +10,12 @@ from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.text import agree, pluralize
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Account, Reproduction, Rung, Selection
-from pipeline.languages.registry import read_test_outcome
+from pipeline.languages.registry import find_counts, find_error, read_test_outcome
 from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.verdict import assign_letters, rank_result
-from prompts.text import strip_ansi
 from sandbox.program import Ending, Execution
-
-_PYTEST_ERROR = re.compile(r"^E {3,}(\S.*)$", re.M)
-_PYTHON_ERROR = re.compile(
-    r"^((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Warning)\b.*)$", re.M
-)
-_RUNNER_ERROR = re.compile(r"^(?:ERROR|FAILED|assert)\b.*$", re.M)
-_COUNTS = re.compile(
-    r"^(?:=+ )?(?:tests finished: )?"
-    r"((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)"
-    r"(?:, )?)+(?: in [\d.]+ ?s)?)",
-    re.M,
-)
-_UNITTEST_COUNT = re.compile(r"^Ran (\d+ tests?)\b.*\n", re.M)
-_UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
-"""Searched after the count: one pattern for both takes quadratic time."""
-_HEADING = re.compile(r"^(?:_+ (?!slowest tests ).+ _+|(?:FAIL|ERROR): .+)$", re.M)
-"""The first line of a failure. pytest makes its rule shorter the longer the test's name is; SymPy's
-runner puts a list of slow tests under such a rule."""
-_CAPTURED = re.compile(r"-{3,} Captured |=+ (?:short test summary|\d)")
-MOST_LINES = 80
-
-
-def find_error(output: str) -> str:
-    """The first error of pytest or in a Python traceback, else the last line. Untrusted."""
-    text = strip_ansi(output)
-    for pattern in (_PYTEST_ERROR, _PYTHON_ERROR, _RUNNER_ERROR):
-        if found := pattern.search(text):
-            return (found[1] if found.groups() else found[0]).strip()
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-def find_counts(output: str) -> str:
-    """The counts of results, as in `1 failed, 2 passed`; empty if the output does not say."""
-    text = strip_ansi(output)
-    if pytest := _COUNTS.findall(text):
-        return re.sub(r" in [\d.]+ ?s$", "", str(pytest[-1])).strip(", ")
-    if (count := _UNITTEST_COUNT.search(text)) and (end := _UNITTEST_END.search(text, count.end())):
-        return f"{count[1]}, {end[1]}"
-    return ""
-
-
-def shorten_failures(output: str) -> str:
-    """The first failure and the summary; the whole output if it has fewer than two failures."""
-    text = strip_ansi(output).replace("\r\n", "\n")
-    total = _count_failures(text)
-    failures = _find_failures(text, total)
-    if len(failures) < 2:
-        at = failures[0].start() if failures else 0
-        return text[:at] + _cut_sources(text[at:]) if failures else output
-    first, second = failures[0].start(), failures[1].start()
-    left = max(total or len(failures), 2) - 1
-    note = f"[... {left} more {'failure' if left == 1 else 'failures'} left out ...]"
-    # unittest prints this line before each failure: here it belongs to the second.
-    failure = re.sub(r"(?m)^={20,}\n+\Z", "", text[first:second]).rstrip("\n")
-    return "\n".join(filter(None, (_cut_sources(failure), note, _cut_summary(text, second))))
-
-
-def _cut_sources(failure: str) -> str:
-    """A long failure as pytest prints it, with the sources of its frames cut to the lines around
-    the one that failed; what it captured stays."""
-    lines = failure.split("\n")
-    end = next((at for at, line in enumerate(lines) if _CAPTURED.match(line)), len(lines))
-    marked = [at for at in range(end) if lines[at][:2] in ("> ", ">\t")]
-    if end <= MOST_LINES or not marked:
-        return failure
-    told = [at for at in range(end) if re.match(r"E  |\S+:\d+: \w", lines[at])]
-    # Of a long chain of calls, the ends: where the test called, and where it broke.
-    around = [*marked[:3], *marked[3:][-2:]]
-    kept = {0, *told[: MOST_LINES // 2], *told[-MOST_LINES // 4 :], *range(end, len(lines))}
-    kept |= {near for at in around for near in range(max(0, at - 6), min(end, at + 3))}
-    shown: list[str] = []
-    last = -1
-    for at in sorted(kept):
-        gap = lines[last + 1 : at]
-        shown += gap if len(gap) < 3 else [f"[... {len(gap)} lines left out ...]"]
-        shown.append(lines[at])
-        last = at
-    return "\n".join(shown)
-
-
-def show_end(output: str) -> str:
-    """The summary of a run that passed, else the whole output."""
-    return _cut_summary(strip_ansi(output).replace("\r\n", "\n")) or output
-
-
-def _count_failures(text: str) -> int | None:
-    """How many tests failed or had errors, by the runner's last line; None if it does not say."""
-    unittest_end = re.compile(r"^FAILED (\([\w =,]{1,200}\))$", re.M)
-    ends = [*_COUNTS.finditer(text), *unittest_end.finditer(text)]
-    if not ends:
-        return None
-    last = max(ends, key=lambda end: end.start())
-    failed = r"(\d{1,9}) (?:failed|errors?)\b|(?<!expected )\b(?:failures|errors)=(\d{1,9})"
-    return sum(int(pytest or unittest) for pytest, unittest in re.findall(failed, last[1]))
-
-
-def _find_failures(text: str, total: int | None) -> list[re.Match[str]]:
-    """The headings of the failures. If a test printed some, too: those that the summary names."""
-    found = list(re.finditer(_HEADING, text))
-    if total is None or len(found) <= total:
-        return found
-    summary = text.rpartition(" short test summary info ")[2]
-    listed: list[str] = re.findall(r"(?m)^(?:FAILED|ERROR) (.+?)(?: - .*)?$", summary)
-    names = {name.partition("::")[2].replace("::", ".") for name in listed}
-    stage = r"ERROR at (?:setup|teardown) of "
-    named = [one for one in found if re.sub(stage, "", one[0]).strip("_ ") in names]
-    return named or found[:1]
-
-
-def _cut_summary(text: str, start: int = 0) -> str:
-    """The runner's summary at the end of the text, searched from `start` on; else empty."""
-    summary = re.compile(
-        r"^(?:=+ (?:short test summary info|\d+ \w++.*) =+|-{20,}\nRan \d+ tests?\b.*)$", re.M
-    )
-    found = list(summary.finditer(text, start))
-    named = [one for one in found if "short test summary" in one[0]]
-    counts = list(_COUNTS.finditer(text, start))
-    last = (named or found or counts)[-1:]
-    return text[last[0].start() :].rstrip() if last else ""
-
 
 UNPROVEN_LABEL: Final = ":unproven"
 
@@ -157,15 +35,15 @@ def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) 
 def _describe_before(test: Reproduction) -> str:
     if test.before.passed:
         return "the test passes without the change."
-    return f"{_error(test.before)}{_counts(test.before)}"
+    return _describe_failure(test.path, test.before)
 
 
 def _describe_after(test: Reproduction) -> str:
     match read_test_outcome(test.path, test.after):
         case "passes":
-            return f"the same test passes{_counts(test.after)}"
+            return f"the same test passes{_counts(test.path, test.after)}"
         case "fails":
-            return f"**the test fails:** {_error(test.after)}{_counts(test.after)}"
+            return f"**the test fails:** {_describe_failure(test.path, test.after)}"
         case "not run":
             return f"**the test was not run** ({ending_words(test.after)})"
 
@@ -221,13 +99,13 @@ def result_words(path: str, run: Execution) -> str:
             return f"was not run ({ending_words(run)})"
 
 
-def _error(run: Execution) -> str:
-    error = find_error(run.output)
-    return code(error, 200) if error else ending_words(run)
+def _describe_failure(path: str, run: Execution) -> str:
+    error = find_error(path, run.output)
+    return (code(error, 200) if error else ending_words(run)) + _counts(path, run)
 
 
-def _counts(run: Execution) -> str:
-    counts = find_counts(run.output)
+def _counts(path: str, run: Execution) -> str:
+    counts = find_counts(path, run.output)
     return f" ({prose(counts, 100)})" if counts else ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from bot.comments.evidence import shorten_failures
 from bot.comments.render import render
 from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.text import agree, pluralize
@@ -13,8 +12,8 @@ from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import FurtherScript, SuiteReport
 from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
+from pipeline.languages.registry import shorten_failures
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
-from pipeline.regression.printed import drop_progress
 from pipeline.selection.explain import describe_end, describe_ends
 from pipeline.selection.verdict import name_edits
 from pipeline.selection.voting import reproducing_tests
@@ -60,7 +59,7 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         ],
         still=sorted(both.difference(one.test for one in otherwise)),
         most_named=5,
-        output=shorten_failures(drop_progress(suite.after.execution.output)),
+        output=shorten_failures(suite.after.execution.output),
         characters=characters,
         cut=cut,
     )

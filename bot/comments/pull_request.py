@@ -11,8 +11,6 @@ from bot.comments.evidence import (
     estimate_sentence,
     render_opening,
     result_words,
-    shorten_failures,
-    show_end,
     test_sentence,
     unproven_section,
 )
@@ -25,7 +23,7 @@ from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import Account, Selection
-from pipeline.regression.printed import drop_progress
+from pipeline.languages.registry import shorten_failures, show_end
 from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
 from sandbox.program import Execution
@@ -205,15 +203,13 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             f"with the change; both ran in a sandbox without network." + (alone if commits else ""),
             run_it,
             _log("Before: it fails", test.before, characters),
-            details(
-                "After: it passes", block(show_end(drop_progress(test.after.output)), characters)
-            ),
+            details("After: it passes", block(show_end(test.after.output), characters)),
         ]
     )
 
 
 def _log(title: str, run: Execution, characters: int) -> str:
-    return details(title, block(shorten_failures(drop_progress(run.output)), characters))
+    return details(title, block(shorten_failures(run.output), characters))
 
 
 def _votes_section(selection: Selection, characters: int) -> str:

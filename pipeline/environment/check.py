@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -38,7 +37,7 @@ _PARTS: Final = ("integration", "e2e", "functional", "slow", "benchmark", "live"
 
 
 def find_test_files(files: Iterable[File]) -> list[File]:
-    """The Python files that runners expect tests in, by their names."""
+    """The files that runners expect tests in, by their names."""
     return [
         file
         for file in files
@@ -171,7 +170,7 @@ def parse_imports(output: str, mark: str) -> Health:
         packages = cast(list[dict[str, Any]], told["packages"])
         return Health(
             python=str(told["python"])[:20],
-            pythons=tuple(re.findall(r"3\.\d{1,2}", " ".join(map(str, told["pythons"]))))[:30],
+            pythons=tuple(str(one)[:20] for one in told["pythons"])[:30],
             installed=tuple(str(one)[:120] for one in told["installed"]),
             packages=tuple(
                 ImportedPackage(name=str(one["name"]), error=str(one["error"])[:600])

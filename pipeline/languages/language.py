@@ -25,6 +25,7 @@ from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.manifests import Manifests
+from pipeline.languages.printed import Printed
 from pipeline.languages.test_command import Runner, TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import Frozen
@@ -149,6 +150,7 @@ class Facts(Frozen):
     formatters: tuple[Formatter, ...] = ()
     """In the order in which they run."""
     tests: TestFiles = TestFiles()
+    printed: Printed = Printed()
     forges: str = "(?!)"
     """A pattern of what can end a program, or a run of tests, as if all were right."""
     steers: str = "(?!)"

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -18,8 +19,10 @@ from pipeline.languages.described import Described
 from pipeline.languages.language import Facts, Language
 from pipeline.languages.node.install import is_node
 from pipeline.languages.node.node import Node
+from pipeline.languages.printed import Printed
 from pipeline.languages.python.python import Python
 from pipeline.languages.roots import cut_root
+from prompts.text import strip_ansi
 from sandbox.program import Execution
 
 _PYTHON: Final = Python()
@@ -107,6 +110,44 @@ def read_test_outcome(path: str, run: Execution) -> TestOutcome:
     if run.passed:
         return "passes"
     return "fails" if language_of(path).shows_failure(run) else "not run"
+
+
+def find_error(path: str, output: str) -> str:
+    """The first error that a run of the test file `path` printed, else its last line; its own
+    language's words first. Untrusted."""
+    text = strip_ansi(output)
+    found = (one.find_error(text) for one in _printed_near(path))
+    lines = (line.strip() for line in reversed(text.splitlines()))
+    return next(filter(None, (*found, *lines)), "")
+
+
+def find_counts(path: str, output: str) -> str:
+    """The counts of results, as in `1 failed, 2 passed`; empty if the output does not say."""
+    text = strip_ansi(output)
+    return next(filter(None, (one.find_counts(text) for one in _printed_near(path))), "")
+
+
+def shorten_failures(output: str) -> str:
+    """The first failure and the summary of a run of tests, without its progress."""
+    return reduce(
+        lambda text, one: one.facts.printed.shorten(text), LANGUAGES, drop_progress(output)
+    )
+
+
+def show_end(output: str) -> str:
+    """The summary of a run of tests that passed, else the whole output."""
+    text = drop_progress(output)
+    return next(filter(None, (one.facts.printed.find_end(text) for one in LANGUAGES)), text)
+
+
+def drop_progress(output: str) -> str:
+    """The output without a runner's preparations, progress, and many lines of passed tests."""
+    return reduce(lambda text, one: one.facts.printed.drop_progress(text), LANGUAGES, output)
+
+
+def _printed_near(path: str) -> list[Printed]:
+    own = language_of(path)
+    return [one.facts.printed for one in sorted(LANGUAGES, key=lambda one: one is not own)]
 
 
 def is_runnable(path: str) -> bool:

@@ -22,10 +22,10 @@ from pipeline.languages.readers import (
     parse_junit,
     parse_sympy_output,
 )
+from pipeline.languages.registry import drop_progress
 from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests
-from pipeline.regression.printed import drop_progress
 from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
 from pipeline.store import SHARED, Store, digest, hold_key
 from prompts.text import shorten

@@ -16,7 +16,6 @@ import zstandard
 
 from bot import safe_text as markdown
 from bot.admission.issue_text import build_issue
-from bot.comments.evidence import find_counts, find_error, shorten_failures, show_end
 from bot.comments.pull_request import TemplateTexts, fill_template
 from bot.data.github_facts import IssueFacts
 from bot.data.run import Login
@@ -47,13 +46,18 @@ from pipeline.languages.python.packages import parse_collection
 from pipeline.languages.python.requirements import find_test_needs
 from pipeline.languages.python.tox_nox import nox_lines, tox_lines
 from pipeline.languages.readers import parse_console_output, parse_junit, parse_sympy_output
-from pipeline.languages.registry import languages_with_files
+from pipeline.languages.registry import (
+    find_counts,
+    find_error,
+    languages_with_files,
+    shorten_failures,
+    show_end,
+)
 from pipeline.languages.test_command import TestCommand
 from pipeline.localisation.stages import parse_files, parse_places
 from pipeline.models.providers.answers import Answer, read_chat, read_message
 from pipeline.models.providers.refused import Refusal
 from pipeline.reasons import find_blocked_hosts
-from pipeline.regression.printed import drop_progress
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import parse_execution
 from pipeline.replies import Malformed, only_tag, only_tag_or_approval, some_tags, tags
@@ -173,10 +177,10 @@ def parse_printed(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     parse_console_output(text)
     parse_sympy_output(text)
-    find_error(text)
-    find_counts(text)
-    shorten_failures(drop_progress(text))
-    show_end(drop_progress(text))
+    find_error("", text)
+    find_counts("", text)
+    shorten_failures(text)
+    show_end(text)
     count_kinds(text)
     find_blocked_hosts([text])
 

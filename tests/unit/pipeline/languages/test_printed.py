@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from bot.comments.evidence import shorten_failures, show_end
-from pipeline.regression.printed import drop_progress
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pipeline.languages.registry import (
+    drop_progress,
+    find_counts,
+    find_error,
+    shorten_failures,
+    show_end,
+)
 
 OUTPUT = """\
 tests/test_a.py ...F                                                    [ 80%]
@@ -132,10 +142,10 @@ def test_a_failure_is_its_own_lines_however_wide_its_name() -> None:
     shown = shorten_failures("".join(failures) + "======== 2 failed, 1 passed in 0.01s ========\n")
     assert shown.count("assert 1 == 2") == 1
     assert "[... 1 more failure left out ...]" in shown
-    assert len(shown.split("\n")) < 40
+    assert len(shown.split("\n")) < 80
     assert WIDE in shown
     alone = shorten_failures(failures[0] + "======== 1 failed in 0.01s ========\n")
-    assert len(alone.split("\n")) < 40
+    assert len(alone.split("\n")) < 80
 
 
 def test_a_long_chain_of_calls_is_shown_by_its_ends() -> None:
@@ -185,3 +195,14 @@ def test_many_skips_are_left_out() -> None:
         f"test_{n} (postgres_tests.test_array.Tests) ... skipped 'no'\n" for n in range(30)
     )
     assert drop_progress(f"{skips}a warning\n") == "a warning\n"
+
+
+PRINTS = tomllib.loads(Path(__file__).with_name("prints.toml").read_text("utf-8"))["prints"]
+
+
+@pytest.mark.parametrize("told", PRINTS, ids=[told["error"] for told in PRINTS])
+def test_the_first_error_and_the_counts_are_told_in_each_runners_words(
+    told: dict[str, str],
+) -> None:
+    path, output = told["path"], told["output"]
+    assert (find_error(path, output), find_counts(path, output)) == (told["error"], told["counts"])

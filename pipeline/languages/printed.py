@@ -1,0 +1,138 @@
+"""What people read of a test runner's output: the first error, counts, the first failure, its end.
+
+What each runner prints is data of its language; the output is untrusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import Field
+
+from prompts.text import strip_ansi
+from sandbox.frozen import Frozen
+
+MOST_LINES: Final = 80
+"""A longer failure is cut."""
+_LONGEST_LINE: Final = 1000
+
+
+class Printed(Frozen):
+    """What the test runners of a language print, as patterns; `^` begins a line."""
+
+    errors: tuple[str, ...] = ()
+    """The first error, the likeliest first; its groups are what people read."""
+    counts: tuple[str, ...] = ()
+    """The counts of results; likewise."""
+    failed: str = "(?!)"
+    """A number of failures in those counts."""
+    counted: dict[str, str] = Field(default_factory=dict[str, str])
+    """Where nothing counts: by word for a result, the line of each."""
+    heading: str = "(?!)"
+    """The first line of a failure, with the test's name."""
+    summary: tuple[str, ...] = ()
+    """The beginning of what a runner says at its end, the best first."""
+    progress: str = "(?!)"
+    """A line before the first failure that says nothing of it."""
+    results: str = "(?!)"
+    """A line that says that a test passed or was skipped."""
+
+    def find_error(self, text: str) -> str:
+        return next(_say(self.errors, text), "")
+
+    def find_counts(self, text: str) -> str:
+        found = {word: len(re.findall(line, text, re.M)) for word, line in self.counted.items()}
+        counted = ", ".join(f"{count} {word}" for word, count in found.items() if count)
+        return next(_say(self.counts, text, last=True), counted)
+
+    def drop_progress(self, output: str) -> str:
+        """The output without preparations, progress, and many lines of passed and skipped tests."""
+        if self.progress == self.results:  # neither is stated
+            return output
+        lines = output.split("\n")
+        texts = [strip_ansi(line).strip()[:_LONGEST_LINE] for line in lines]
+        results = {at for at, text in enumerate(texts) if re.fullmatch(self.results, text)}
+        dropped = results if len(results) > 20 else set[int]()
+        # Below the first failure, a test may have printed what looks like progress: evidence.
+        end = next(
+            (at for at, text in enumerate(texts) if re.match(self.heading, text)), len(lines)
+        )
+        dropped |= {at for at in range(end) if re.fullmatch(self.progress, texts[at])}
+        return "\n".join(line for at, line in enumerate(lines) if at not in dropped)
+
+    def shorten(self, output: str) -> str:
+        """The first failure, itself cut where it is long, and the summary."""
+        text = strip_ansi(output).replace("\r\n", "\n")
+        failures = self._find_failures(text)
+        if not failures:
+            return output
+        first = failures[0].start()
+        if len(failures) == 1:
+            return text[:first] + self._cut(text[first:])
+        second = failures[1].start()
+        left = max(self._count_failures(text) or len(failures), 2) - 1
+        note = f"[... {left} more {'failure' if left == 1 else 'failures'} left out ...]"
+        # A rule above the second failure belongs to it.
+        failure = re.sub(r"(?m)^={20,}\n+\Z", "", text[first:second]).rstrip("\n")
+        return "\n".join(filter(None, (self._cut(failure), note, self._end_of(text, second))))
+
+    def find_end(self, output: str) -> str:
+        """The summary of a run; empty if there is none."""
+        return self._end_of(strip_ansi(output).replace("\r\n", "\n"))
+
+    def _find_failures(self, text: str) -> list[re.Match[str]]:
+        """The headings of the failures; if a test printed some, too: those that the summary
+        names."""
+        found = list(re.finditer(self.heading, text, re.M))
+        total = self._count_failures(text)
+        if total is None or len(found) <= total:
+            return found
+        summary = [_words(line.partition(" - ")[0]) for line in self._end_of(text).split("\n")]
+        named = [
+            one for one in found if any(line.endswith(_words(_group(one))) for line in summary)
+        ]
+        return named or found[:1]
+
+    def _count_failures(self, text: str) -> int | None:
+        """How many tests failed, by the runner's last count; None if it does not say."""
+        counts = [*re.finditer("|".join(self.counts) or "(?!)", text, re.M)]
+        if not counts:
+            return None
+        failed = re.finditer(self.failed, counts[-1][0])
+        return sum(int(_group(one)) for one in failed)
+
+    def _end_of(self, text: str, start: int = 0) -> str:
+        """The runner's summary at the end of `text`, searched from `start` on; else empty."""
+        for pattern in (*self.summary, *self.counts):
+            if found := [*re.compile(pattern, re.M).finditer(text, start)]:
+                return text[found[-1].start() :].rstrip()
+        return ""
+
+    def _cut(self, failure: str) -> str:
+        """A long failure without what lies between its beginning and what led to its error."""
+        errors = (re.search(pattern, failure, re.M) for pattern in self.errors)
+        found = next(filter(None, errors), None)
+        lines = failure.split("\n")
+        at = failure.count("\n", 0, found.start()) if found else 0
+        begin, end = MOST_LINES // 4, at - MOST_LINES // 2
+        if end <= begin:
+            return failure
+        note = f"[... {end - begin} lines left out ...]"
+        return "\n".join([*lines[:begin], note, *lines[end:]])
+
+
+def _say(patterns: tuple[str, ...], text: str, *, last: bool = False) -> Iterator[str]:
+    for pattern in patterns:
+        found = [*re.finditer(pattern, text, re.M)] if last else [re.search(pattern, text, re.M)]
+        if found and (match := found[-1]):
+            yield ", ".join(part.strip(" ,") for part in match.groups() if part)
+
+
+def _group(match: re.Match[str]) -> str:
+    return match[match.lastindex or 0]
+
+
+def _words(text: str) -> str:
+    return " " + " ".join(re.findall(r"\w+", text))
