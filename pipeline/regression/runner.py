@@ -41,7 +41,13 @@ from sandbox.program import (
     repeat_environment,
 )
 
-WRAPPER_SOURCE = (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")
+WRAPPER_SOURCE = "\n".join(
+    (resources.files(package) / name).read_text("utf-8")
+    for package, name in (
+        ("sandbox.guest.supervisor", "time_limit.py"),
+        ("pipeline.regression.guest", "wrapper.py"),
+    )
+)
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for the records, in the second half of the output, after the printed text."""
 GRACE_SECONDS = 20.0

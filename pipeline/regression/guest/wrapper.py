@@ -1,6 +1,7 @@
 """Runs a test command and prints its recorded results after its output, between marks.
 
-The sandbox starts it by `python -c`, so it imports none of our modules.
+The sandbox starts it by `python -c`, so it imports none of our modules; the text of
+`sandbox.guest.supervisor.time_limit` precedes it.
 """
 
 import base64
@@ -18,17 +19,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # at each run of a test it would take as long to import as Python to start
     from typing import Any
 
+    from sandbox.guest.supervisor.time_limit import IDLE, IDLE_WINDOW, TimeLimit
+
 MOST_RECORDS = 64 * 1024 * 1024
 """Bytes of records that are read."""
 MOST_SENT = 6 * 1024 * 1024
 """Bytes of printed records, and of all documents."""
-WALL_FACTOR = 6
-WALL_MARGIN = 600
-IDLE_WINDOW = 60
 PROGRESS_SECONDS = 2
 """Between two lines of progress."""
-IDLE_SHARE = 0.02
-"""See `sandbox.guest.supervisor.time_limit`."""
 PR_SET_DUMPABLE = 4
 _SKIPPED = {".git", "node_modules", ".tox", ".venv"}
 
@@ -114,31 +112,25 @@ def _wait(
     most: "float | None",
     progress: "_Progress",
 ) -> str:
-    """Wait for the end; return the limit that was reached: `most` seconds of wall time, or a limit
-    by the sandbox's rules (`time_limit`)."""
+    """Wait for the end; return the limit that was reached: `most` seconds of wall time, or one of
+    the sandbox's."""
     began = time.monotonic()
-    seen = [(0.0, 0.0)]
-    queued = last = 0.0
+    limit = TimeLimit(seconds, root=process.pid)
     while True:
         try:
-            process.wait(timeout=min(0.5, seconds / 10))
+            process.wait(timeout=limit.pause)
         except subprocess.TimeoutExpired:
             wall = time.monotonic() - began
-            used, now = _measure_tree(process.pid)
         else:
             return ""
         progress.print_count(wall)
-        queued, last = queued + max(0.0, now - last), now
-        seen.append((wall, used + queued))
-        while len(seen) > 2 and seen[1][0] <= wall - min(seconds, IDLE_WINDOW):
-            del seen[0]
         if most is not None and wall >= most:
             return "run time"
-        limit = _find_limit(seconds, wall, used, seen)
-        if limit == "idle" and wall - progress.at < min(seconds, IDLE_WINDOW):
+        met = limit.find_exceeded()
+        if met == IDLE and wall - progress.at < min(seconds, IDLE_WINDOW):
             continue  # its tests only sleep
-        if limit:
-            return limit
+        if met:
+            return met
 
 
 class _Progress:
@@ -185,50 +177,6 @@ def _read_number(line: bytes) -> int:
         return min(int(row[1]), 10**7)
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError):
         return 0
-
-
-def _find_limit(seconds: float, wall: float, used: float, seen: "list[tuple[float, float]]") -> str:
-    """The limit that is reached; `seen` holds wall time and work of the last minute."""
-    if used >= seconds:
-        return "processor time"
-    if wall >= seconds * WALL_FACTOR + WALL_MARGIN:
-        return "wall time"
-    if wall >= seconds and seen[-1][1] - seen[0][1] <= 0.1 + IDLE_SHARE * (wall - seen[0][0]):
-        return "idle"
-    return ""
-
-
-def _measure_tree(root: int) -> "tuple[float, float]":
-    """The processor seconds of a process tree, ended children included; and how long its living
-    processes have waited for the processor."""
-    ticks: dict[int, int] = {}
-    children: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-            ticks[int(name)] = sum(map(int, fields[11:15]))
-            children.setdefault(int(fields[1]), []).append(int(name))
-        except (OSError, ValueError, IndexError):
-            continue
-    left, total, queued = [root], 0, 0
-    while left:
-        process = left.pop()
-        total += ticks.pop(process, 0)
-        queued += _read_queued(process)
-        left += children.pop(process, [])
-    return total / os.sysconf("SC_CLK_TCK"), queued / 1e9
-
-
-def _read_queued(process: int) -> int:
-    nanoseconds = 0
-    try:
-        for thread in os.listdir("/proc/%d/task" % process):
-            with open("/proc/%d/task/%s/schedstat" % (process, thread), encoding="ascii") as file:
-                nanoseconds += int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return nanoseconds
-    return nanoseconds
 
 
 def _read_records(folder: str) -> bytes:
