@@ -64,7 +64,7 @@ class Described(Language):
         known = tuple(paths)
         return any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
-    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
         """As the job of CI does that runs the tests, where that does more; then as the way does."""
         if not (summary := self.summarise(manifests)):
             return ()
@@ -97,9 +97,7 @@ class Described(Language):
         job = self._find_job(manifests.texts)
         return (*self._find_way(manifests).packages, *(job.packages if job else ()))
 
-    def steps(
-        self, manifests: Manifests, asked: Asked, *, alone: bool
-    ) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
         way, (fits, *_) = self._find_way(manifests), self.choose_version(manifests)
         is_usual = not fits or fits[0] == self.facts.versions[0]
         pin = "" if is_usual else f"=={fits[0]}.*"

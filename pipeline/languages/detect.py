@@ -99,8 +99,8 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
         for language in languages:
             steps += language.steps_in_dockerfile(manifests)
     else:
-        for number, language in enumerate(languages):
-            more_tools, more = language.steps(manifests, asked, alone=number == 0)
+        for language in languages:
+            more_tools, more = language.steps(manifests, asked)
             tools += more_tools
             steps += more
             packages += language.system_packages(manifests)

@@ -242,17 +242,14 @@ class Language:
         """Find the package's name and version; `described` is `Asked.described`."""
         return Identity()
 
-    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
         """The ways to install the tree, the most promising first; the last resort is the recipe
         `plain`, made of the `steps` of the tree's languages."""
         return ()
 
-    def steps(
-        self, manifests: Manifests, asked: Asked, *, alone: bool
-    ) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
         """Shell lines that install the tree in the plainest way: those for the toolchain, which
-        need no repository, and those for the tree itself. `alone`: no other language installs
-        it."""
+        need no repository, and those for the tree itself."""
         return (), ()
 
     def system_packages(self, manifests: Manifests) -> Sequence[str]:

@@ -41,7 +41,6 @@ SHORT_TEXTS: Final = {
     "pipeline/languages/ci.py::is_in_range#2": "cut to 500 characters",
     "pipeline/languages/python/metadata.py::DESCRIBED": "the name of a tag: git's limit",
     "pipeline/lab/dataset.py::_PATH_PARAMETER": "names of tests; offline",
-    "sandbox/guest/installer/resolve.py::DEPENDENT": IN_BUILD,
     "sandbox/guest/installer/resolve.py::LACKS#7": IN_BUILD,
     "sandbox/guest/installer/resolve.py::LACKS#8": IN_BUILD,
     "sandbox/guest/installer/requirements.py::read_files": IN_BUILD,
@@ -68,6 +67,12 @@ def list_described() -> Iterator[Pattern]:
                 yield Pattern(f"{place}::{name}", text, re.MULTILINE, "search", binary=False)
         for number, (_, text, _, _) in enumerate(tests.get("failing", [])):
             yield Pattern(f"{place}::failing#{number}", text, re.MULTILINE, "search", binary=False)
+        for name, found in described.get("printed", {}).items():
+            listed = found.values() if isinstance(found, dict) else found
+            for number, text in enumerate([found] if isinstance(found, str) else listed):
+                printed = f"{place}::printed.{name}#{number}"
+                whole = "fullmatch" if name in ("results", "progress") else "search"
+                yield Pattern(printed, text, re.MULTILINE, whole, binary=False)
         for number, way in enumerate(described.get("ways", [])):
             if text := way.get("says"):
                 yield Pattern(f"{place}::says#{number}", text, 0, "search", binary=False)
@@ -143,7 +148,9 @@ def test_a_pattern_that_takes_more_than_its_share_is_found(text: str) -> None:
 
 def test_all_expressions_are_found() -> None:
     assert len(patterns()) > 350
-    assert sum(pattern.text == "x" for pattern in patterns().values()) < 40
+    unread = [place for place, pattern in patterns().items() if pattern.text == "x"]
+    # Those of this one are data, and found as such.
+    assert len([one for one in unread if not one.startswith("pipeline/languages/printed.py")]) < 40
 
 
 def test_every_exception_still_exists() -> None:

@@ -23,9 +23,7 @@ class Node(Described):
     def summarise(self, manifests: Manifests) -> str:
         return "What package.json and its lock file say."
 
-    def steps(
-        self, manifests: Manifests, asked: Asked, *, alone: bool
-    ) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
         inside = below(manifests, root)
         fits, *_ = self.choose_version(manifests)

@@ -52,7 +52,6 @@ def make_installer_plan(manifests: Manifests, *, name: str, needs: TestNeeds) ->
         files=[*needs.files],
         requirements=[*needs.requirements, *direct_references(manifests.texts)],
         elsewhere=find_elsewhere(manifests.texts),
-        optional=[*needs.optional],
         released=[[f"3.{minor}", str(day)] for minor, day in RELEASED.items()],
     )
 
@@ -124,23 +123,13 @@ UV_STEP: Final = (
 )
 
 
-def list_attempts(
-    manifests: Manifests, asked: Asked, plain: Recipe, root: str = ""
-) -> list[Attempt]:
-    """The ways to install a tree that differ, the most promising first; the last is the recipe
-    `plain`. `root`: the folder of the project, whose files `manifests` are."""
-    maker = AttemptMaker(manifests, asked, root)
-    plain = replace(plain, system_packages=maker.packages)
-    # pip would ask the index for what comes from elsewhere.
-    asks_all = not find_elsewhere(manifests.texts)
-    last = Attempt("today", "The newest packages, each by itself with pip.", plain)
+def list_attempts(manifests: Manifests, asked: Asked, root: str = "") -> list[Attempt]:
+    """The ways to install a tree that differ, the most promising first. `root`: the folder of the
+    project, whose files `manifests` are."""
     different: dict[str, Attempt] = {}
-    for attempt in (*maker.make_attempts(), *([last] if asks_all else [])):
-        recipe = attempt.recipe
-        files = [(name, re.sub(r'"attempt": "\w+"', "", text)) for name, text in recipe.files]
-        key = repr((recipe.steps, recipe.tools, recipe.system_packages, files))
-        different.setdefault(key, attempt)
-    return list(different.values())[:5]
+    for attempt in AttemptMaker(manifests, asked, root).make_attempts():
+        different.setdefault(re.sub(r'"attempt": "\w+"', "", repr(attempt.recipe)), attempt)
+    return list(different.values())
 
 
 class AttemptMaker:
@@ -165,7 +154,7 @@ class AttemptMaker:
 
     def make_attempts(self) -> Iterator[Attempt]:
         python = self.configured or find_python_at(self.manifests.texts, self.day)
-        needs = self.needs_on(python)
+        needs = find_test_needs(self.manifests.names, self.manifests.texts, first_minor(python))
         lock = read_lock(self.manifests, first_minor(python))
         if lock:
             yield self.make_locked(lock, python)
@@ -173,20 +162,11 @@ class AttemptMaker:
             # CI's lines are often a part of the requirements, and a second resolution costs
             # minutes.
             yield self.make("ci", python, self.ci.needs | needs, dated=self.is_old)
+        name = "dated" if self.is_old else "undated"
+        yield self.make(name, python, needs, dated=self.is_old)
         # With what failed before goes what is for development.
         more = find_development_needs(self.manifests.texts)
-        if not self.is_old:
-            yield self.make("undated", python, needs, dated=False)
-            yield self.make("wide", python, needs | more, dated=False)
-            return
-        yield self.make("dated", python, needs, dated=True)
-        yield self.make("undated", python, needs | more, dated=False)
-        other = other_python(python)
-        if other and not self.configured:
-            yield self.make("other", other, self.needs_on(other) | more, dated=True)
-
-    def needs_on(self, python: PythonRequirement) -> TestNeeds:
-        return find_test_needs(self.manifests.names, self.manifests.texts, first_minor(python))
+        yield self.make("wide", python, needs | more, dated=False)
 
     def make_locked(self, lock: Lock, python: PythonRequirement) -> Attempt:
         plan = make_installer_plan(self.manifests, name=self.name, needs=TestNeeds())
@@ -195,7 +175,7 @@ class AttemptMaker:
             attempt="lock",
             package=lock.package,
             uv_export=[*lock.uv_export],
-            locked=[REQUIREMENTS_FILE] if lock.requirements else [],
+            locked=REQUIREMENTS_FILE if lock.requirements else "",
             commit_day=self.day.isoformat(),
         )
         files = ((REQUIREMENTS_FILE, lock.requirements),) if lock.requirements else ()
@@ -231,12 +211,6 @@ class AttemptMaker:
         members = [*find_members(self.manifests.names, self.manifests.texts)]
         whole = replace(plan, root=self.root, members=members)
         return json.dumps(asdict(whole), sort_keys=True)
-
-
-def other_python(python: PythonRequirement) -> PythonRequirement | None:
-    """The requirement without its first choice; None if there is no second one."""
-    rest = python.wanted[1:]
-    return replace(python, wanted=rest, accepted=rest) if rest else None
 
 
 def first_minor(python: PythonRequirement) -> int:

@@ -29,7 +29,7 @@ def find_elsewhere(texts: Mapping[str, str]) -> dict[str, str]:
         for one in tables(table(project, "tool", at[0]).get(at[1]))
     }
     found: dict[str, str] = {}
-    for name, stated in (pair for project in projects for pair in _list_stated(project)):
+    for name, stated in (pair for project in projects for pair in list_stated(project)):
         for one in tables(stated) if isinstance(stated, list) else [table({"": stated}, "")]:
             index = one.get("index") or one.get("source")
             if one.get("workspace") or "path" in one:
@@ -41,7 +41,8 @@ def find_elsewhere(texts: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _list_stated(project: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def list_stated(project: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What uv's and poetry's tables say of each requirement."""
     yield from table(project, "tool", "uv", "sources").items()
     poetry = table(project, "tool", "poetry")
     groups = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Final
@@ -89,22 +88,14 @@ class Python(Language):
         name = metadata.distribution_name(manifests.texts)
         return Identity(name, *metadata.find_version(name, manifests.texts, described))
 
-    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+    def attempts(self, manifests: Manifests, asked: Asked, _: Recipe, /) -> Sequence[Attempt]:
         root = roots.find_root(manifests.names, manifests.root)
-        return install.list_attempts(below(manifests, root), asked, plain, root)
+        return install.list_attempts(below(manifests, root), asked, root)
 
-    def steps(
-        self, manifests: Manifests, asked: Asked, *, alone: bool
-    ) -> tuple[Sequence[str], Sequence[str]]:
-        root = roots.find_root(manifests.names, manifests.root)
-        manifests = below(manifests, root)
-        python = interpreter.find_python_requirement(manifests.texts, configured=asked.version)
-        minor = install.first_minor(python) if python else interpreter.DEFAULT_MINOR
-        steps = [*requirements.python_steps(manifests.names, manifests.texts, minor)]
-        if root:
-            steps = [f"cd {shlex.quote(root)} && {step}" for step in steps]
-        tools = (python.to_step(),) if python else ()
-        return tools, tuple(steps) if alone else (requirements.PYTEST,)
+    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
+        inside = below(manifests, roots.find_root(manifests.names, manifests.root))
+        python = interpreter.find_python_requirement(inside.texts, configured=asked.version)
+        return (python.to_step(),) if python else (), (requirements.PYTEST,)
 
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
         workflows = sorted(filter(CI_FILE.fullmatch, codebase.files))[:20]

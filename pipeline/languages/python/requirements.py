@@ -1,16 +1,10 @@
-"""What the package and its tests need, and the steps that install it with pip alone.
-
-Where these are not enough, the installer (`install.py`) does better with the same needs.
-"""
+"""What the package and its tests need."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from posixpath import normpath
 from typing import Any, Final, cast
 
@@ -18,14 +12,11 @@ from pipeline.languages.manifests import (
     Manifests,
     parse_ini,
     parse_toml,
-    parse_yaml,
     strings,
     table,
-    tables,
 )
 from pipeline.languages.python.interpreter import translate_poetry_bound
 from pipeline.languages.python.metadata import is_package, project_of
-from pipeline.languages.python.noxfile import nox_routine
 from pipeline.languages.python.tox_nox import Routine, tox_routine
 from sandbox.guest.installer.requirements import is_public_index
 
@@ -34,19 +25,6 @@ GENERAL_REQUIREMENTS: Final = re.compile(
 )
 VERSION_SUFFIX: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
 PYTEST: Final = "pip install pytest"
-
-
-def python_steps(names: Sequence[str], texts: Mapping[str, str], minor: int) -> Iterator[str]:
-    """Lines for a shell, in order, for Python 3.`minor`; pytest comes last."""
-    needs = find_test_needs(names, texts, minor)
-    if is_package(project_of(texts), names):
-        extras = f"[{','.join(needs.extras)}]" if needs.extras else ""
-        yield f"pip install --editable {shlex.quote(f'.{extras}')}"
-    for name in needs.files:
-        yield f"pip install --requirement {shlex.quote(f'./{name}')}"
-    for requirement in needs.requirements:
-        yield f"pip install -- {shlex.quote(requirement)}"
-    yield PYTEST
 
 
 def dockerfile_steps(manifests: Manifests) -> tuple[str, ...]:
@@ -93,12 +71,6 @@ NOT_FOR_TESTS: Final = re.compile(
 """Names of requirement files that are not for tests. Minimum versions would undo the package's
 own."""
 RUNNERS: Final = re.compile(r"^(pytest|nose)", re.MULTILINE | re.IGNORECASE)
-CONDA_FILE: Final = (
-    r"(ci/)?(requirements/|requirements-)?(py3{minor}|environment|test|environment-dev)\.ya?ml"
-)
-CONDA_PACKAGE: Final = re.compile(r"(?:[\w/.-]+::)?([A-Za-z][\w.-]*)\s*([<>=!~][^#]*)?")
-NOT_IN_CONDA: Final = re.compile(r"lint|numpydoc|pydoc|flake|mypy|black|isort|pre-?commit")
-MAX_CONDA: Final = 64 * 1024
 TAKES_VALUE: Final = re.compile(
     r"-[cifCt]|--(constraint|index-url|extra-index-url|find-links|config-settings|only-binary"
     r"|upgrade-strategy|no-binary|target|python|progress-bar)"
@@ -117,14 +89,12 @@ class TestNeeds:
     files: tuple[str, ...] = ()
     """Requirement files of the tree."""
     requirements: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    """Packages of conda's list: wheels alone, and only if they can be imported."""
     source: str = ""
     """The source of these requirements, in words for people."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.extras or self.files or self.requirements or self.optional)
+        return not (self.extras or self.files or self.requirements)
 
     def __or__(self, other: TestNeeds) -> TestNeeds:
 
@@ -135,15 +105,13 @@ class TestNeeds:
             both(self.extras, other.extras),
             both(self.files, other.files),
             both(self.requirements, other.requirements),
-            both(self.optional, other.optional),
             " and ".join(dict.fromkeys(filter(None, (self.source, other.source)))),
         )
 
 
 def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) -> TestNeeds:
     """Find what tox's environment for Python 3.`minor` installs, with the extra and the group for
-    tests. Without such an environment: the requirement files for tests, nox's session, hatch's
-    environment, or conda's list."""
+    tests. Without such an environment: the requirement files for tests, or hatch's environment."""
     project = project_of(texts)
     tox = tox_routine(texts, minor)
     own, known = [*tox.extras, *find_own_extras(tox)], extra_names(project, texts)
@@ -161,20 +129,8 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
         files = find_requirement_files(names, texts, package=is_package(project, names))
         source = source or (", ".join(files))
     if not (files or extras or groups or requirements):
-        nox = nox_routine(texts)
-        files, requirements = split_installs(nox)
-        extras = find_own_extras(nox)
-        source = "nox's requirements" if files or requirements or extras else ""
-    if not (files or extras or groups or requirements):
         requirements, extras = hatch_needs(project, texts)
         source = "hatch's test environment" if requirements or extras else ""
-    if not (files or extras or groups or requirements):
-        requirements = pipfile_requirements(texts)
-        source = "Pipfile" if requirements else ""
-    optional: list[str] = []
-    if not (files or extras or groups or requirements):
-        optional = list(conda_packages(names, texts, minor))
-        source = "conda's list" if optional else ""
     for group in groups:
         requirements += expand_group(project, group)
     there = set(names)
@@ -182,7 +138,6 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
         tuple(dict.fromkeys(extras)),
         tuple(dict.fromkeys(name for name in files if name in there)),
         tuple(dict.fromkeys(requirements)),
-        tuple(dict.fromkeys(optional)),
         source,
     )
 
@@ -194,7 +149,7 @@ def find_development_needs(texts: Mapping[str, str]) -> TestNeeds:
     groups = first_of(DEVELOPMENT_NAMES, group_names(project))
     requirements = [line for group in groups for line in expand_group(project, group)]
     named = [f'the extra "{name}"' for name in extras] + [f'the group "{name}"' for name in groups]
-    return TestNeeds(tuple(extras), (), tuple(requirements), (), " and ".join(named))
+    return TestNeeds(tuple(extras), (), tuple(requirements), " and ".join(named))
 
 
 def first_of(names: Sequence[str], known: set[str]) -> list[str]:
@@ -272,52 +227,6 @@ def hatch_needs(
         if found or features:
             return [one for one in found if "{" not in one], features
     return [], []
-
-
-def pipfile_requirements(texts: Mapping[str, str]) -> list[str]:
-    """The requirements of a Pipfile, those for development among them, without those of another
-    index; https://pipenv.pypa.io/en/latest/pipfile.html"""
-    document = parse_toml(texts.get("Pipfile", ""))
-    public = [
-        one.get("name")
-        for one in tables(document.get("source"))
-        if is_public_index(str(one.get("url")))
-    ]
-    found: list[str] = []
-    for section in ("packages", "dev-packages"):
-        for name, wanted in table(document, section).items():
-            one = table({"": wanted}, "")
-            if one.get("index") in (None, *public):
-                rev = {"rev": one["ref"]} if "ref" in one else {}
-                found += poetry_requirement(name, {**one, **rev} if one else wanted)
-    return found
-
-
-def conda_packages(names: Sequence[str], texts: Mapping[str, str], minor: int) -> Iterator[str]:
-    """The packages of conda's file for this Python, as requirements: those that are known to be the
-    same on the package index, and those that the file itself installs by pip."""
-    pattern = re.compile(CONDA_FILE.format(minor=minor))
-    listed = next((name for name in names if pattern.fullmatch(name)), "")
-    found: Any = parse_yaml(texts.get(listed, "")[:MAX_CONDA]).get("dependencies")
-    known = read_conda_names()
-    for one in cast(list[Any], found) if isinstance(found, list) else []:
-        if isinstance(one, dict):
-            by_pip = strings(cast(dict[str, Any], one).get("pip"))
-            yield from (line for line in by_pip if not line.startswith(("-", ".", "/")))
-            continue
-        match = CONDA_PACKAGE.fullmatch(one.strip()) if isinstance(one, str) else None
-        if match and match[1].lower() in known and not NOT_IN_CONDA.search(match[1]):
-            bound = re.sub(r"^=(?!=)", "==", (match[2] or "").strip())
-            bound = re.sub(r"^==([\d.]+)(?:=\S*)?$", r"==\1.*", bound)
-            yield known[match[1].lower()] + bound
-
-
-@cache
-def read_conda_names() -> Mapping[str, str]:
-    """By conda's name: the package index's, for packages that are the same project on both."""
-    text = (resources.files("pipeline.languages.python") / "conda_names.toml").read_text("utf-8")
-    read = parse_toml(text)
-    return {**{name: name for name in strings(read["same"])}, **read["other"]}
 
 
 def expand_group(project: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:

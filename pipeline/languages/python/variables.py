@@ -1,4 +1,4 @@
-"""The variables that tox, nox or CI set for the tests, read without running any of them."""
+"""The variables that tox or CI set for the tests, read without running any of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Final
 from pipeline.languages.ci import jobs_of, keep_ours
 from pipeline.languages.manifests import table
 from pipeline.languages.python.ci import RUNS_TESTS
-from pipeline.languages.python.noxfile import nox_variables
 from pipeline.languages.python.tox_nox import read_tox, tox_settings
 from sandbox.layout import CHECKOUT
 
@@ -18,9 +17,9 @@ _DEFAULT: Final = re.compile(r"\{env:\w+(?::([^{}]*))?\}")
 
 
 def find_variables(texts: Mapping[str, str]) -> dict[str, str]:
-    """The variables with a literal value; tox's word before nox's, and that before CI's."""
+    """The variables with a literal value; tox's word before CI's."""
     of_ci = next(filter(None, (job.env.items() for job in jobs_of(texts, RUNS_TESTS))), ())
-    return keep_ours((*_of_tox(texts), *nox_variables(texts), *of_ci))
+    return keep_ours((*_of_tox(texts), *of_ci))
 
 
 def _of_tox(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:

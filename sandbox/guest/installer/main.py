@@ -113,8 +113,6 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
         uv.keep_own(name)
     if not (resolver.install_nearest([*needs, *tests]) or resolver.install(needs, tests)):
         raise Failed(explain("The package's requirements could not be installed", resolver.output))
-    if plan.optional:
-        resolver.install_optional(plan.optional)
     if plan.setup_py and minor < 12 and not is_installed(uv, "setuptools"):
         uv.install(["setuptools"])  # older code imports pkg_resources without asking for it
 
@@ -161,23 +159,21 @@ def install_members(plan: Plan, uv: Uv) -> list[str]:
 
 def install_locked(plan: Plan, uv: Uv) -> None:
     """Install exactly what a lock file names, by its hashes."""
-    names = [f"{INCOMING}/{name}" for name in plan.locked]
+    name = f"{INCOMING}/{plan.locked}"
     if plan.uv_export:
-        target = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
+        name = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
         own = ["--all-packages", "--no-emit-workspace"] if plan.members else ["--no-emit-project"]
         words = ["export", "--frozen", *own, "--no-header", "--quiet"]
         words += [*plan.uv_export, "--output-file"]
-        done, output = uv.run([UV, *words, target], cwd=str(CHECKOUT / plan.root))
+        done, output = uv.run([UV, *words, name], cwd=str(CHECKOUT / plan.root))
         if not done:
             raise Failed(explain("uv.lock could not be read", output))
-        uv.record([*words, Path(target).name])
-        names = [target]
+        uv.record([*words, Path(name).name])
     uv.latest = None  # the lock says what is installed
-    for name in names:
-        typed = ["--no-deps", "-r", Path(name).name]
-        done, output = uv.install(["--no-deps", "-r", name], typed=typed)
-        if not done:
-            raise Failed(explain_lock(output))
+    typed = ["--no-deps", "-r", Path(name).name]
+    done, output = uv.install(["--no-deps", "-r", name], typed=typed)
+    if not done:
+        raise Failed(explain_lock(output))
 
 
 def explain_lock(output: str) -> str:

@@ -46,13 +46,11 @@ class Plan:
     files: list[str] = field(default_factory=list[str])
     """Requirement files of the tree for its tests."""
     requirements: list[str] = field(default_factory=list[str])
-    optional: list[str] = field(default_factory=list[str])
-    """Packages of conda's list: wheels alone, and only if they can be imported."""
     elsewhere: dict[str, str] = field(default_factory=dict[str, str])
     """By name: why a requirement is never asked of the index, as a clause."""
     pytest: bool = True
-    locked: list[str] = field(default_factory=list[str])
-    """Requirement files among the incoming ones that name everything, with hashes."""
+    locked: str = ""
+    """A requirement file among the incoming ones that names everything, with hashes."""
     uv_export: list[str] = field(default_factory=list[str])
     """Arguments of `uv export` for a uv.lock; empty without one."""
     released: list[list[str]] = field(default_factory=list[list[str]])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import re
 import tempfile
-import time
 from collections.abc import Sequence
 
 from sandbox.guest.installer.plan import PYTHON
 from sandbox.guest.installer.requirements import name_of, next_upload, normalise_name, without
-from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
+from sandbox.guest.installer.uv import UV, Uv, show_line
 
 CULPRITS = (
     r"[Ff]ailed to build `([\w.-]+?)(?:==|`| @)",
@@ -22,7 +20,6 @@ CULPRITS = (
     r"only ([\w.-]+?)(?:\[[^\]]*\])?[<>=]",
     r"[Ff]ailed to (?:download|read|fetch|prepare)[^`]*`([\w.-]+?)(?:==|`| @)",
 )
-DEPENDENT = re.compile(r"([A-Za-z][\w.-]*?)(?:[<>=!]=?[^\s,]+)? depends? on ")
 FILTERED = re.compile(r"`([\w.-]+)` was filtered by `exclude-newer`")
 MISMATCH = re.compile(r"Hash mismatch for `([^`]{1,200})`")
 COMPILER = re.compile(
@@ -132,15 +129,6 @@ ROUNDS = 12
 LATER_DATES = (45, 365)
 """How many days later everything may be, where it cannot be resolved as of the date."""
 MARGIN = datetime.timedelta(days=30)
-OPTIONAL_SECONDS = 120
-"""For all that conda lists: it is not what the package itself asks for."""
-IMPORT = """
-import importlib, sys
-try:
-    importlib.import_module(sys.argv[1])
-except ModuleNotFoundError:
-    pass
-"""
 
 
 class Resolver:
@@ -236,48 +224,6 @@ class Resolver:
         for one in requirements:
             self.left_out[one] = explain_missing(one, output)
             show_line(f"left out: {one} ({self.left_out[one]})")
-
-    def install_optional(self, names: Sequence[str]) -> None:
-        """Install what conda lists, wheels alone; what cannot be imported goes again."""
-        left = [one for one in names if one not in self.left_out]
-        deadline = time.monotonic() + OPTIONAL_SECONDS
-        while left:
-            done, output = self.install_wheels(left, deadline)
-            if done:
-                self.remove_broken(left)
-                return
-            culprits = find_culprits(output)
-            kept, dropped = without(left, sorted(culprits))
-            if not dropped:
-                kept, dropped = without(left, list(map(normalise_name, DEPENDENT.findall(output))))
-            if not dropped:
-                break
-            self.leave_out(dropped, output)
-            left = kept
-        had = [one for one in left if self.install_wheels([one], deadline)[0]]
-        for one in left:
-            if one not in had:
-                self.left_out[one] = "no wheel was found in time"
-        self.remove_broken(had)
-
-    def install_wheels(self, names: Sequence[str], deadline: float) -> tuple[bool, str]:
-        seconds = deadline - time.monotonic()
-        if seconds <= 0:
-            return False, ""
-        with contextlib.suppress(TookTooLong):
-            words = ["--only-binary", ":all:", *names]
-            return self.uv.install(words, seconds=seconds)
-        return False, ""
-
-    def remove_broken(self, names: Sequence[str]) -> None:
-        """Uninstall what cannot be imported, such as a wrapper whose library is not there."""
-        for one in names:
-            name = name_of(one)
-            module = re.sub(r"[-.]", "_", name)
-            if not self.uv.run([PYTHON, "-c", IMPORT, module], seconds=30, cwd="/")[0]:
-                self.uv.run([UV, "pip", "uninstall", "--python", PYTHON, name], seconds=60)
-                self.uv.record(["pip", "uninstall", name])
-                self.left_out[one] = "it cannot be imported here"
 
 
 def read_installed(uv: Uv) -> list[str]:

@@ -102,26 +102,6 @@ async def test_a_release_never_replaces_the_repositorys_own_package(
     assert run.output == "True 2.32.\n"
 
 
-async def test_of_what_conda_lists_only_what_is_known_on_the_index_is_installed(
-    engine: DockerEngine, tmp_path: Path, run_id: str
-) -> None:
-    setup = "import setuptools\nsetuptools.setup(name='shop', version='0.1', packages=['shop'])\n"
-    # `hdf5` is a library, and a stranger's package on the index; docopt has no wheel there.
-    listed = "dependencies:\n  - docopt=0.6.2\n  - six\n  - hdf5\n  - pip:\n    - toolz\n"
-    tree = make_tree(
-        tmp_path, {"setup.py": setup, "shop/__init__.py": "", "environment.yml": listed}
-    )
-    image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
-    code = "import importlib.util as u; print([bool(u.find_spec(n)) for n in N.split()])"
-    code = code.replace("N", "'six toolz docopt hdf5'")
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(Program(["python", "-I", "-c", code]))
-    assert run.output == "[True, True, False, False]\n"
-    found = await engine.read_installation(image)
-    assert found
-    assert [one.requirement for one in found.left_out] == ["docopt==0.6.2.*"]
-
-
 async def test_a_project_below_the_root_and_a_workspaces_members_are_installed(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:

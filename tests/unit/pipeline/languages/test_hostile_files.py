@@ -10,9 +10,8 @@ import pytest
 
 from pipeline.languages.detect import MAX_ALL_BYTES, MAX_ALL_CI_BYTES, read_manifests
 from pipeline.languages.manifests import parse_ini, parse_toml
-from pipeline.languages.python.noxfile import nox_routine
 from pipeline.languages.python.requirements import find_test_needs
-from pipeline.languages.python.tox_nox import Routine, tox_lines, tox_routine
+from pipeline.languages.python.tox_nox import tox_lines, tox_routine
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.errors import EnvironmentFailed
 from tests.support.docker import make_tree
@@ -26,10 +25,6 @@ from tests.support.docker import make_tree
 def test_toml_that_cannot_be_read_is_empty(text: str) -> None:
     assert parse_toml(text) == {}
     assert list(tox_lines({"pyproject.toml": text})) == []
-
-
-def test_a_noxfile_that_pythons_parser_cannot_hold_has_no_routine() -> None:
-    assert nox_routine({"noxfile.py": "x=" + "-" * 100_000 + "1\n"}) == Routine()
 
 
 LOOP = "[testenv]\ndeps =\n" + "    {[testenv]deps}\n" * 50

@@ -253,26 +253,20 @@ async def test_toxs_commands_are_found_in_every_file_that_tox_reads(tmp_path: Pa
         assert (first.source, first.argv) == ("tox", ("python", "-m", "pytest", "suite"))
 
 
-def test_variables_of_tox_nox_and_ci_are_read_where_they_are_literal() -> None:
+def test_variables_of_tox_and_ci_are_read_where_they_are_literal() -> None:
     tox = (
         "[testenv]\nsetenv =\n    SHOP_MODE = test\n    PYTHONPATH = {toxinidir}/src\n"
         "    OTHER = {env:OTHER:usual}\n    TMP = {envtmpdir}\n    PIP_INDEX_URL = x\n"
-    )
-    nox = (
-        "import nox\n@nox.session\ndef tests(session):\n"
-        "    session.env['OVEN'] = 'hot'\n"
-        "    session.run('pytest', env={'SHOP_MODE': 'nox', 'A': B})\n"
     )
     ci = (
         "env: {LEVEL: top}\njobs:\n  test:\n    env: {DATABASE_URL: 'postgres://db', WIDTH: '80'}\n"
         "    steps:\n    - run: pytest\n      env: {LEVEL: step, X: '${{ secrets.X }}'}\n"
     )
-    texts = {"tox.ini": tox, "noxfile.py": nox, ".github/workflows/ci.yml": ci}
+    texts = {"tox.ini": tox, ".github/workflows/ci.yml": ci}
     assert find_variables(texts) == {
         "SHOP_MODE": "test",
         "PYTHONPATH": "/testbed/src",
         "OTHER": "usual",
-        "OVEN": "hot",
         "LEVEL": "step",
         "WIDTH": "80",
     }
