@@ -19,24 +19,30 @@ UNOWNED_SECONDS = 3600
 OnProgress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class EnvironmentRequest:
-    """A checkout to install, and what is known about how to install it."""
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentSpec:
+    """What a repository's maintainers say about its environment."""
 
-    tree: Tree
     setup: Sequence[str] = ()
     """Shell lines for the build container, in place of what the tree's own files suggest."""
     dockerfile: str = ""
-    """The path of a Dockerfile in `tree`; the steps of the installation run in its image."""
+    """The path of a Dockerfile in the tree; the steps of the installation run in its image."""
     python: str = ""
-    """The Python version that the maintainers want, `3.N`."""
+    """The Python version, `3.N`."""
     root: str = ""
-    """The project's folder in `tree`, where the maintainers name one."""
+    """The project's folder in the tree."""
     build: Sequence[str] = ()
     """Shell lines that build the project, here and again for each edit, in place of those that its
     language suggests."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables for these lines, and for every program of the sandbox."""
+
+
+@dataclass(frozen=True)
+class EnvironmentRequest(EnvironmentSpec):
+    """A checkout to install, and what is known about how to install it."""
+
+    tree: Tree
     scope: str = ""
     """Images are shared only within one scope: the code of one repository could otherwise tamper
     with the environment of another. No stranger may be able to choose it, as by a name."""

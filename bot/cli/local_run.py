@@ -308,11 +308,7 @@ async def build_job(
         codebase=dataclasses.replace(codebase, root=config.root),
         options=with_overrides(config.options(), overrides),
         scope=scope,
-        setup=config.setup,
-        dockerfile=config.dockerfile,
-        python=config.python,
-        build=config.build,
-        env=config.env,
+        environment=config.environment(),
         as_of=as_of,
         describe=describe,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final, Generic, TypeVar, cast
 
@@ -18,6 +18,7 @@ from pipeline.environment.record import EnvironmentRecord
 from pipeline.select import Choice, ExternalTest
 from pipeline.store import Store
 from pipeline.workflows.plan import Plan
+from sandbox.engine import EnvironmentSpec
 
 R = TypeVar("R", covariant=True)
 S = TypeVar("S")
@@ -31,11 +32,7 @@ class Job:
     options: Options
     scope: str
     """Jobs share environment images only within it; no stranger may be able to choose it."""
-    setup: tuple[str, ...] = ()
-    dockerfile: str = ""
-    python: str = ""
-    build: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: EnvironmentSpec = EnvironmentSpec()  # noqa: RUF009 - frozen
     shared_budget: SharedBudget | None = None
     """The ceilings that this job shares with other runs; None: it has none."""
     environment_store: Callable[[str], Store] | None = None

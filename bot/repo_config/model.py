@@ -10,7 +10,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
@@ -39,6 +39,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options, SharedOptions
 from pipeline.data.presets import apply_preset
 from pipeline.languages.test_command import needs_shell
+from sandbox.engine import EnvironmentSpec
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
@@ -235,6 +236,11 @@ class RepoConfig(SharedOptions, RepoPolicy):
             test_command=self.test,
         )
         return apply_preset(options, explicit=self.model_fields_set)
+
+    def environment(self) -> EnvironmentSpec:
+        """What it says about the environment."""
+        names = (field.name for field in fields(EnvironmentSpec))
+        return EnvironmentSpec(**{name: getattr(self, name) for name in names})
 
 
 @cache

@@ -335,12 +335,7 @@ async def _build_request(job: Job) -> EnvironmentRequest:
         described = await job.describe()
     return EnvironmentRequest(
         await job.codebase.build_tree(),
-        setup=job.setup,
-        dockerfile=job.dockerfile,
-        python=job.python,
-        root=job.codebase.root,
-        build=job.build,
-        env=job.env,
+        **vars(job.environment),
         scope=job.scope,
         run_id=job.run_id,
         as_of=job.as_of or await job.codebase.read_date(),

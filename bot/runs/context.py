@@ -104,12 +104,8 @@ class RunContext:
             codebase=dataclasses.replace(codebase, root=config.root),
             options=config.options(),
             scope=f"{self.settings.github_url} {self.run.repo.installation} {self.run.repo.id}",
-            setup=config.setup,
+            environment=config.environment(),
             shared_budget=await DayBudget.open(self.lease, self.settings, config.budget.day),
-            dockerfile=config.dockerfile,
-            python=config.python,
-            build=config.build,
-            env=config.env,
             environment_store=self.lease.open_environment,
             repository_store=self.lease.open_repository(),
             describe=partial(

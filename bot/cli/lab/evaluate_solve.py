@@ -394,11 +394,7 @@ class _Solving:
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(graded=isinstance(row, GradedInstance)),
             scope=scope_of_clone(self.task.trees, row.repo),
-            setup=config.setup,
-            dockerfile=config.dockerfile,
-            python=config.python,
-            build=config.build,
-            env=config.env,
+            environment=config.environment(),
         )
 
     async def _run(

@@ -160,7 +160,11 @@ async def test_the_configuration_reaches_the_pipeline(manual_bot: BotHarness) ->
     config = b"samples: 3\nsetup: ['pip install .']\ndraft: false\nbudget: {run: 2.5}\n"
     repo, _, _ = await manual_bot.publish(**{".github/capuchin.yml": config})
     job = manual_bot.runner.jobs[0]
-    assert (job.options.samples, job.options.dollars, job.setup) == (3, 2.5, ("pip install .",))
+    assert (job.options.samples, job.options.dollars, job.environment.setup) == (
+        3,
+        2.5,
+        ("pip install .",),
+    )
     assert [pull.draft for pull in repo.pulls] == [False]
 
 
