@@ -161,7 +161,8 @@ def list_foreign(packages: Sequence[Package], minor: int) -> set[str]:
     for package in packages:
         for name, stated in table(package, "dependencies").items():
             for form in stated if isinstance(stated, list) else [stated]:  # pyright: ignore[reportUnknownVariableType]
-                here = holds(table({"": form}, "").get("markers"), minor, "")
+                marker = table({"": form}, "").get("markers")
+                here = "extra" in str(marker) or holds(marker, minor, "")
                 asked[normalise_name(name)] = asked.get(normalise_name(name), False) or here
     return {name for name, here in asked.items() if not here}
 
