@@ -17,8 +17,8 @@ from pipeline.regression.runner import TestRunner
 from pipeline.reproduction.red_green import (
     RedGreen,
     find_problem,
-    last_line,
     run_red_green,
+    tell_error,
 )
 from pipeline.resources import Resources
 from sandbox.frozen import Frozen
@@ -66,7 +66,7 @@ async def find_working_runner(
         run = await resources.run(command, diff)
         if run.passed and runner.has_passing_test(run.output):
             return WorkingRunner(at=at, problem=problem)
-        problem = problem or f"`{' '.join(command)}` runs no test here: {last_line(run)}"
+        problem = problem or f"`{' '.join(command)}` runs no test here: {tell_error(path, run)}"
     return WorkingRunner(problem=problem or "I know no way to run one file of tests here.")
 
 

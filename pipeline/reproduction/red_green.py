@@ -13,7 +13,7 @@ from pipeline.concurrency import gather_two
 from pipeline.data.types import Reproduction, Rung
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
-from pipeline.languages.registry import LANGUAGES, language_of, main_language
+from pipeline.languages.registry import LANGUAGES, find_error, language_of, main_language
 from pipeline.regression.command import find_commands
 from pipeline.resources import Workspace
 from sandbox.errors import PatchRejected
@@ -117,13 +117,11 @@ def fails_elsewhere(runner: FileRunner, runs: RedGreen, paths: Sequence[str]) ->
     return not re.search(place, after.output, re.MULTILINE)
 
 
-def last_line(run: Execution) -> str:
-    """The line that most likely says what went wrong."""
-    lines = [line.strip() for line in run.output.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"\b\w*(Error|Exception|Warning)\b", line)]
+def tell_error(path: str, run: Execution) -> str:
+    """What went wrong in a run of the test file `path`, in a line."""
     if run.ending is Ending.TIMEOUT:
         return "it did not end in time"
-    return (errors or lines or ["it printed nothing"])[-1][:300]
+    return find_error(path, run.output)[:300] or "it printed nothing"
 
 
 def _normalise(output: str) -> str:

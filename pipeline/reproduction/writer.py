@@ -25,8 +25,8 @@ from pipeline.reproduction.red_green import (
     fails_elsewhere,
     find_problem,
     find_removed_tests,
-    last_line,
     run_red_green,
+    tell_error,
 )
 from pipeline.resources import Resources
 from pipeline.state import Phase, ReplyKind, State
@@ -256,9 +256,8 @@ class ReproductionMachine(Machine[ReproductionState]):
             state.reproduction = runs.show(draft.path, draft.text, draft.diff, draft.rung)
             return None
         if fails_elsewhere(self._plan.runner, runs, [draft.path]):
-            state.problem = (
-                f"The tests fail alike with and without the edit: {last_line(runs.after)}"
-            )
+            why = tell_error(draft.path, runs.after)
+            state.problem = f"The tests fail alike with and without the edit: {why}"
             state.hopeless = True
             return None
         state.awaits_test = True
