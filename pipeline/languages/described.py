@@ -64,7 +64,7 @@ class Described(Language):
         known = tuple(paths)
         return any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
-    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
+    def attempts(self, manifests: Manifests, _asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
         """As the job of CI does that runs the tests, where that does more; then as the way does."""
         if not (summary := self.summarise(manifests)):
             return ()
@@ -88,7 +88,7 @@ class Described(Language):
         said = Attempt("ci", f"As {job.path} installs it.", recipe)
         return (said, today)
 
-    def summarise(self, manifests: Manifests) -> str:
+    def summarise(self, manifests: Manifests, /) -> str:
         """What is installed, as a sentence; empty where nothing is known."""
         name = self._find_way(manifests).name
         return f"What {name} installs and builds." if name else ""
@@ -97,7 +97,7 @@ class Described(Language):
         job = self._find_job(manifests.texts)
         return (*self._find_way(manifests).packages, *(job.packages if job else ()))
 
-    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, _asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         way, (fits, *_) = self._find_way(manifests), self.choose_version(manifests)
         is_usual = not fits or fits[0] == self.facts.versions[0]
         pin = "" if is_usual else f"=={fits[0]}.*"
@@ -263,7 +263,7 @@ class Described(Language):
         return super().shows_failure(run) and bool(failed or not is_broken)
 
     def file_runners(
-        self, commands: Sequence[TestCommand], conventions: Conventions
+        self, _commands: Sequence[TestCommand], _conventions: Conventions, /
     ) -> Sequence[FileRunner]:
         runner = DescribedRunner(argv=self._tests.command, tests=self._tests)
         return (runner,) if runner.argv else ()
@@ -342,7 +342,7 @@ class Described(Language):
         fits = self.is_runnable(path) and ".." not in parts and not path.startswith("/")
         return path if path and fits else otherwise
 
-    def write_control_script(self, text: str, diff: str, nonce: str) -> str:
+    def write_control_script(self, text: str, _diff: str, nonce: str, /) -> str:
         return self.make_fail(text, nonce) if self._tests.command else _invert(text)
 
     def make_fail(self, text: str, nonce: str) -> str:

@@ -247,7 +247,7 @@ class Language:
         `plain`, made of the `steps` of the tree's languages."""
         return ()
 
-    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         """Shell lines that install the tree in the plainest way: those for the toolchain, which
         need no repository, and those for the tree itself."""
         return (), ()
@@ -370,7 +370,7 @@ class Language:
         return run.exit_code not in (None, 126, 127)
 
     def file_runners(
-        self, commands: Sequence[TestCommand], conventions: Conventions
+        self, commands: Sequence[TestCommand], conventions: Conventions, /
     ) -> Sequence[FileRunner]:
         """The ways to run one file of tests, those of the repository's own `commands` first."""
         return ()
@@ -408,7 +408,7 @@ class Language:
         that nothing equals; None if it expects none that can be changed."""
         return None
 
-    def write_control_script(self, text: str, diff: str, nonce: str) -> str:
+    def write_control_script(self, text: str, diff: str, nonce: str, /) -> str:
         """A script that runs what `text` and `diff` do and must say "not fixed"; empty: none."""
         return ""
 

@@ -20,10 +20,10 @@ class Node(Described):
         known = tuple(paths)
         return is_node(cut_root(known, self.find_root(known)))
 
-    def summarise(self, manifests: Manifests) -> str:
+    def summarise(self, _manifests: Manifests, /) -> str:
         return "What package.json and its lock file say."
 
-    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, _asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
         inside = below(manifests, root)
         fits, *_ = self.choose_version(manifests)

@@ -88,11 +88,11 @@ class Python(Language):
         name = metadata.distribution_name(manifests.texts)
         return Identity(name, *metadata.find_version(name, manifests.texts, described))
 
-    def attempts(self, manifests: Manifests, asked: Asked, _: Recipe, /) -> Sequence[Attempt]:
+    def attempts(self, manifests: Manifests, asked: Asked, _plain: Recipe, /) -> Sequence[Attempt]:
         root = roots.find_root(manifests.names, manifests.root)
         return install.list_attempts(below(manifests, root), asked, root)
 
-    def steps(self, manifests: Manifests, asked: Asked) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         inside = below(manifests, roots.find_root(manifests.names, manifests.root))
         python = interpreter.find_python_requirement(inside.texts, configured=asked.version)
         return (python.to_step(),) if python else (), (requirements.PYTEST,)
