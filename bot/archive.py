@@ -88,13 +88,6 @@ class ObjectStore:
                 raise ArchiveUnavailable(f"{self.url}/{name} is too large to read.")
             return bytes(await found.bytes_async())
 
-    async def list_names(self) -> list[str]:
-        """The names of all objects. Raises `ArchiveUnavailable`."""
-        import obstore
-
-        with self._translate_errors():
-            return [one["path"] async for some in obstore.list(self._store) for one in some]
-
     async def delete(self, name: str) -> None:
         """Delete an object, if it is there. Raises `ArchiveUnavailable`."""
         import obstore

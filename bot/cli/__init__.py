@@ -48,6 +48,10 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = range(5)
 """The exit codes; every other success ends with `FIXED`, too."""
+_EXTRAS: Final = {
+    "capuchin_demo": ("demo", FAILED), "matplotlib": ("lab", USAGE), "polars": ("lab", USAGE)
+}  # fmt: skip
+"""By package: the extra that brings it, and the exit code without it."""
 INTERRUPTED = 130
 """After Ctrl-C: 128 + SIGINT, as shells have it."""
 
@@ -63,12 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         args = _build_parser(words[0] if words else "").parse_args(words)
+        return _run(args, words[0])
     except ModuleNotFoundError as error:
-        if error.name != "capuchin_demo":
+        if error.name not in _EXTRAS:
             raise
-        return _print_error(
-            "The demo is not installed. Install it with: pip install 'capuchin-bot[demo]'", FAILED
-        )
+        extra, code = _EXTRAS[error.name]
+        install = f"pip install 'capuchin-bot[{extra}]'"
+        return _print_error(f"This needs {error.name}, which is not installed: {install}", code)
+
+
+def _run(args: argparse.Namespace, command: str) -> int:
     # pydantic takes longer to import than --help may
     from bot.cli.surroundings import explain_unfit_system
     from bot.settings import SettingsError, name_socks_proxies
@@ -76,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         read_env_file(getattr(args, "env_file", None))
         name_socks_proxies()
-        if words[0] in _ON_LINUX and (sentence := explain_unfit_system()):
+        if command in _ON_LINUX and (sentence := explain_unfit_system()):
             return _print_error(sentence, FAILED)
         code = int(args.run(args))
         sys.stdout.flush()

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from bot.comments.statistics import MIN_FOR_RATE
 from bot.data.run import Run, RunId, RunStatus, now
-from pipeline.svg import element, picture, text
+from bot.server.svg import element, picture, text
 
 PER_PAGE: Final = 50
 DAYS: Final = 30

@@ -143,8 +143,6 @@ class FinishedRun:
     search_dollars: float = 0.0
     """What the search for the lines to change cost, its reward model included."""
     reward_dollars: float = 0.0
-    output_tokens: int | None = None
-    """Tokens that all models wrote; None if the run did not keep it."""
     base: Mapping[str, str] = field(default_factory=dict[str, str])
     """The unedited files that the edits change, as far as the run kept them."""
 
@@ -257,7 +255,6 @@ async def _restore_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun
         context=await load_context(store),
         search_dollars=sum(one.dollars for one in accounts if one.stage in SEARCH_STAGES),
         reward_dollars=sum(one.dollars for one in accounts if one.stage == ORM_STAGE),
-        output_tokens=sum(one.usage.output for one in accounts) if ledger else None,
         costs=known if len(known) == len(costs) else None,
         base=base.texts if base else {},
     )

@@ -217,19 +217,57 @@ RowT = TypeVar("RowT", bound=BaseModel)
 
 
 def read_lines(path: Path, kind: type[RowT]) -> Iterator[RowT]:
-    """The rows of a file of JSON lines, which may be compressed, one at a time. Raises BadData."""
+    """The rows of a file of JSON lines, which may be compressed, or of a data set in Hugging Face's
+    layout: a parquet file, or a folder of them. Raises BadData."""
+    is_parquet = path.suffix == ".parquet" or path.is_dir()
+    for number, line in _read_parquet(path) if is_parquet else _read_numbered(path):
+        try:
+            yield kind.model_validate_json(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"])
+            raise BadData(
+                f"{path}, line {number}: {where + ': ' if where else ''}{problem['msg']}."
+            ) from None
+
+
+def _read_numbered(path: Path) -> Iterator[tuple[int, str]]:
     with _open(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                yield kind.model_validate_json(line)
-            except ValidationError as error:
-                problem = error.errors()[0]
-                where = ".".join(str(part) for part in problem["loc"])
-                raise BadData(
-                    f"{path}, line {number}: {where + ': ' if where else ''}{problem['msg']}."
-                ) from None
+        yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
+
+
+_COLUMNS = (
+    "instance_id", "repo", "base_commit", "problem_statement", "patch", "test_patch", "created_at",
+    "license", "license_name", "FAIL_TO_PASS", "PASS_TO_PASS", "fail_to_pass", "pass_to_pass",
+    "model", "model_name", "model_name_or_path", "traj_id", "trajectory_id", "run_id",
+    "model_patch", "generated_patch", "test_result", "resolved", "target",
+)  # fmt: skip
+"""What is read of SWE-bench, SWE-Gym, SWE-rebench and SWE-smith; never the long conversations."""
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[int, str]]:
+    """The rows as JSON, numbered; of splits that share an instance, the first."""
+    import polars as pl
+
+    files = [path] if path.is_file() else sorted(path.rglob("[!.]*.parquet"))
+    if not files:
+        raise BadData(f"{path} holds no parquet file.")
+    instances, number = set[str](), 0
+    try:
+        for file in files:
+            rows = pl.scan_parquet(file)
+            names = [name for name in rows.collect_schema() if name in _COLUMNS]
+            for batch in rows.select(names).collect_batches(chunk_size=200):
+                for row in batch.iter_rows(named=True):
+                    number += 1
+                    if "problem_statement" in row:
+                        if row["instance_id"] in instances:
+                            continue
+                        instances.add(row["instance_id"])
+                    known = {name: value for name, value in row.items() if value is not None}
+                    yield number, json.dumps(known, default=lambda date: date.isoformat())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise BadData(f"{path} cannot be read: {error}") from None
 
 
 def _read_json(path: Path, kind: TypeAdapter[T], what: str) -> T:

@@ -12,16 +12,11 @@ from statistics import fmean
 
 from pipeline.codebase.text import pluralize
 from pipeline.lab.recall import render_localisation, render_recall_svg
-from pipeline.lab.render import Axis, bar_chart, line_chart, percent_axis, section, table
+from pipeline.lab.render import PER_CENT, Points, bar_chart, line_chart, section, table
 from pipeline.lab.scoring import MethodScore, Report
-from pipeline.lab.strategies import (
-    render_difficulty,
-    render_difficulty_figures,
-    render_strategies,
-    render_strategies_figure,
-)
+from pipeline.lab.strategies import render_strategies, render_strategies_figure
 
-_TENTHS = tuple(n / 10 for n in range(0, 11, 2))
+_DEPTH = "edits of each machine, at most"
 
 
 def to_json(report: Report) -> dict[str, object]:
@@ -61,7 +56,6 @@ def render_markdown(report: Report) -> str:
         *_recall(report),
         *render_localisation(report.localisation),
         *render_strategies(report.strategies),
-        *render_difficulty(report.difficulty),
         *_comparison(report),
         *_calibration(report),
         *_curve(report),
@@ -76,7 +70,7 @@ def render_markdown(report: Report) -> str:
 
 
 def render_figures(report: Report) -> dict[str, str]:
-    """File name to SVG: after CodeMonkeys' Figures 5 and 6, SWE-Reasoner's Figures 6 to 9, and the
+    """File name to SVG: after CodeMonkeys' Figures 5 and 6, SWE-Reasoner's Figure 8, and the
     reliability curve."""
     rows: list[tuple[str, float, tuple[float, float] | None]] = [
         ("oracle", report.oracle, None),
@@ -84,37 +78,42 @@ def render_figures(report: Report) -> dict[str, str]:
         ("best single member", report.best_member, None),
         ("random", report.random, None),
     ]
-    per_cent = percent_axis("instances resolved, %")
-    found = {"methods.svg": bar_chart("Ways of choosing", per_cent, rows)}
-    if report.curve:
-        found["candidates.svg"] = _candidates(report, per_cent)
+    found = {"methods.svg": bar_chart("Ways of choosing", PER_CENT, rows)}
+    lines: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+        "candidates": (
+            "Coverage and score by number of candidates",
+            "candidates for each instance",
+            _list_candidates(report),
+        ),
+        "dollars": (
+            "Coverage by dollars", "US dollars an instance, for tests and edits", report.dollars
+        ),
+        "revisions": ("Coverage by serial and parallel work", _DEPTH, _number(report.serial)),
+        "revisions_voted": (
+            "Majority voting by serial and parallel work", _DEPTH, _number(report.serial_voted)
+        ),
+    }  # fmt: skip
+    found |= {
+        f"{name}.svg": line_chart(title, x, PER_CENT, series)
+        for name, (title, x, series) in lines.items()
+        if series
+    }
     if report.stages:
         steps = [(name, value, None) for name, value in report.stages.items()]
-        found["stages.svg"] = bar_chart("How far each step gets", per_cent, steps, left=460)
+        found["stages.svg"] = bar_chart("How far each step gets", PER_CENT, steps)
     if report.recall:
         found["recall.svg"] = render_recall_svg(
             "Recall of the reference edit's files after ranking", {"ranked": report.recall}
         )
     if report.compressions:
         found["compression.svg"] = _compression_chart(report.compressions)
-    if report.dollars:
-        found["dollars.svg"] = _dollars_chart(report, per_cent)
-    if report.serial:
-        found["revisions.svg"] = _revisions(
-            "Coverage by serial and parallel work", report.serial, per_cent
-        )
-    if report.serial_voted:
-        found["revisions_voted.svg"] = _revisions(
-            "Majority voting by serial and parallel work", report.serial_voted, per_cent
-        )
     if figure := render_strategies_figure(report.strategies):
         found["strategies.svg"] = figure
-    found |= render_difficulty_figures(report.difficulty)
     if report.calibration:
         found["calibration.svg"] = line_chart(
             "Confidence and how often it is right",
-            Axis("stated confidence", 0, 1, _TENTHS),
-            Axis("share that is right", 0, 1, _TENTHS),
+            "stated confidence",
+            "share that is right",
             {
                 "perfect": [(0, 0), (1, 1)],
                 **{
@@ -166,26 +165,18 @@ def _row(name: str, m: MethodScore) -> tuple[str, ...]:
     return (name, f"{m.score:.1f}", f"{m.ci[0]:.1f} to {m.ci[1]:.1f}", closed, sure)
 
 
-def _candidates(report: Report, y: Axis) -> str:
-    sizes = tuple(float(point.k) for point in report.curve)
-    series = {"oracle (coverage)": [(float(p.k), p.coverage) for p in report.curve]}
-    for name in report.curve[0].scores:
-        series[name] = [(float(p.k), p.scores[name]) for p in report.curve]
-    low = min(sizes) - 1
-    return line_chart(
-        "Coverage and score by number of candidates",
-        Axis("candidates for each instance", low, max(max(sizes), low + 1), sizes),
-        y,
-        series,
-    )
+def _list_candidates(report: Report) -> dict[str, Points]:
+    series: dict[str, Points] = {}
+    if report.curve:
+        series["oracle (coverage)"] = [(p.k, p.coverage) for p in report.curve]
+        for name in report.curve[0].scores:
+            series[name] = [(p.k, p.scores[name]) for p in report.curve]
+    return series
 
 
-def _revisions(title: str, serial: Mapping[str, Sequence[float]], y: Axis) -> str:
-    depth = max(len(values) for values in serial.values())
-    sizes = tuple(float(d) for d in range(1, depth + 1))
-    series = {name: list(zip(sizes, found, strict=True)) for name, found in serial.items()}
-    axis = Axis("edits of each machine, at most", 0, depth, sizes)
-    return line_chart(title, axis, y, series)
+def _number(serial: Mapping[str, Sequence[float]]) -> dict[str, Points]:
+    """The values of each name, counted from 1."""
+    return {name: list(enumerate(values, 1)) for name, values in serial.items()}
 
 
 def _recall(report: Report) -> list[str]:
@@ -213,7 +204,7 @@ def _compression_chart(factors: Sequence[float]) -> str:
         )
         for low, high in pairwise(bounds)
     ]
-    return bar_chart("Tokens searched for each token shown", percent_axis("instances, %"), rows)
+    return bar_chart("Tokens searched for each token shown", PER_CENT, rows)
 
 
 def _dollars(report: Report) -> list[str]:
@@ -229,13 +220,6 @@ def _dollars(report: Report) -> list[str]:
             for name, points in report.dollars.items()
         ],
     )
-
-
-def _dollars_chart(report: Report, y: Axis) -> str:
-    most = max(cost for points in report.dollars.values() for cost, _ in points) or 1.0
-    ticks = tuple(round(most * n / 4, 4) for n in range(5))
-    axis = Axis("US dollars an instance, for tests and edits", 0, most, ticks)
-    return line_chart("Coverage by dollars", axis, y, report.dollars)
 
 
 def _comparison(report: Report) -> list[str]:

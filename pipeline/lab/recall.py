@@ -24,7 +24,7 @@ from pipeline.data.code_places import Context, Located
 from pipeline.data.types import Issue
 from pipeline.lab.bundles import FinishedRun
 from pipeline.lab.dataset import BadData, Dataset, LocatedInstance
-from pipeline.lab.render import Axis, line_chart, percent_axis, section, table
+from pipeline.lab.render import PER_CENT, line_chart, section, table
 from pipeline.lab.scoring import LocationScore, percent
 from pipeline.localisation.stages import definitions_around
 from pipeline.models.base import Model
@@ -220,16 +220,8 @@ def render_svg(found: Recall) -> str:
 
 def render_recall_svg(title: str, lines: Mapping[str, Mapping[int, float]]) -> str:
     """A chart of recall in per cent by budget in tokens."""
-    ticks = tuple(float(n) for n in (0, 32_000, 64_000, 96_000, 128_000))
-    return line_chart(
-        title,
-        Axis("context, tokens", 0, BUDGETS[-1], ticks),
-        percent_axis("instances, %"),
-        {
-            name: [(float(budget), value) for budget, value in recall.items()]
-            for name, recall in lines.items()
-        },
-    )
+    points = {name: list(recall.items()) for name, recall in lines.items()}
+    return line_chart(title, "context, tokens", PER_CENT, points)
 
 
 def recall_by_budget(shown: Sequence[tuple[Context, frozenset[str]]]) -> dict[int, float]:

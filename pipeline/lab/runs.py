@@ -27,7 +27,7 @@ from pipeline.lab.scoring import (
     percent,
     sample_coverage,
 )
-from pipeline.lab.strategies import find_levels, score_by_difficulty, score_strategies
+from pipeline.lab.strategies import score_strategies
 from pipeline.selection.methods import best_candidates
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.confidence import choose, confidence, weights_for
@@ -232,14 +232,11 @@ def evaluate_runs(
     *,
     repositories: Mapping[str, str] = MappingProxyType({}),
     references: Mapping[str, str] = MappingProxyType({}),
-    public: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Evaluation:
     """Evaluate every method on every run: those above, and those all runs recorded a verdict of.
 
     `repositories`, by instance: whose labels no weights may be fitted on. `references`, by
     instance: the diff of its reference edit, whose files may have been shown and its places named.
-    `public`: the instances that each of other systems resolves; they say how hard an instance is.
-
     Raises:
         BadData: a run has no labels, or is labelled with a sample that it does not have.
     """
@@ -260,15 +257,12 @@ def evaluate_runs(
         for case in cases
         if (context := case.run.context) and case.run.instance in files
     ]
-    played = [(case.run, case.standings, case.right) for case in cases]
-    levels = find_levels(public, [run.instance for run in runs]) if public else {}
     report = replace(
         report,
         stages=_stages(cases, methods, shown),
         recall=recall_by_budget(shown),
         localisation=score_localisation(runs, references),
-        strategies=score_strategies(played),
-        difficulty=score_by_difficulty(played, levels),
+        strategies=score_strategies([(case.run, case.standings, case.right) for case in cases]),
         compressions=list_compressions([context for context, _ in shown]),
     )
     return Evaluation(report, _choices(cases, methods))

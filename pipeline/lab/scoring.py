@@ -194,17 +194,6 @@ class StrategyScore(Frozen):
     """Mean US dollars an instance for tests, edits and a search; None if some run's are unknown."""
 
 
-class DifficultyScore(Frozen):
-    """The runs on instances of one difficulty."""
-
-    level: int
-    """1: easiest, to 5."""
-    instances: int
-    output_tokens: float | None = None
-    """Mean tokens that the models wrote for an instance; None if some run's are unknown."""
-    strategies: tuple[StrategyScore, ...] = ()
-
-
 class Report(Frozen):
     """One evaluation. Scores are in per cent of instances."""
 
@@ -234,8 +223,6 @@ class Report(Frozen):
     localisation: Mapping[str, LocationScore] = {}
     """How often the places of the reference edit were named, by what named them."""
     strategies: tuple[StrategyScore, ...] = ()
-    difficulty: tuple[DifficultyScore, ...] = ()
-    """The same by how hard the instances are; runs only, with the results of public systems."""
     stages: Mapping[str, float] = {}
     """The share of instances that context, generation and selection each get right; runs only."""
 

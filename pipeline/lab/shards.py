@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +43,10 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """`K/N`. Raises ValueError."""
+    """`K/N`. Raises ArgumentTypeError."""
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.A)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise ValueError(f"{text!r} is not K/N, with K from 1 to N")
+        raise ArgumentTypeError(f"{text!r} is not K/N, with K from 1 to N")
     return Shard(int(found[1]), int(found[2]))
 
 

@@ -48,7 +48,7 @@ def test_eight_rows_are_learnt_by_heart(
     assert (training.rows, training.too_long) == (ROWS, 0)
     assert training.losses[-1][1] < most < training.losses[0][1]
     assert (out / "adapter/adapter_model.safetensors").exists()
-    assert (out / "loss.svg").read_text().startswith("<svg")
+    assert "<svg" in (out / "loss.svg").read_text()
     assert json.loads((out / "report.json").read_text())["steps"] == training.steps
     if kind == "orm":
         capsys.readouterr()
@@ -77,7 +77,7 @@ def test_a_killed_training_goes_on(
     training = read_training(out)
     assert 0 < training.resumed_from < training.steps == EPOCHS["prm"]
     assert [step for step, _ in training.losses] == list(range(1, training.steps + 1))
-    other = [*words[:-1], "512"]
+    other = [*words[:-1], "max_tokens=512"]
     assert main(other) == 2
 
 
@@ -100,8 +100,8 @@ def test_two_processes_share_a_training_of_long_and_short_rows(
     write_manifest(data, "filtered", (ISSUES, *ROW_FILES.values()))
     out = tmp_path / "two"
     words = train_command("policy", data, base_model, out, trainer_python)
-    words = words[: words.index("--max-tokens")]
-    assert main([*words, "--processes", "2", "--rank", "4", "--batch", "1"]) == 0
+    more = [word for name in ("processes=2", "rank=4", "batch=1") for word in ("--set", name)]
+    assert main([*words[:-2], *more]) == 0
     said = capfd.readouterr().out
     training = read_training(out)
     assert (training.processes, training.rows) == (2, ROWS)
@@ -123,17 +123,16 @@ def test_all_weights_of_a_policy_are_trained_without_an_adapter(
 ) -> None:  # fmt: skip
     out = tmp_path / "full"
     words = train_command("policy", data, base_model, out, trainer_python)
-    words[words.index("--learning-rate") + 1] = "0.001"
-    assert main([*words, "--full"]) == 0
+    assert main([*words, "--set", "learning_rate=0.001", "--set", "full=true"]) == 0
     assert (out / "adapter/model.safetensors").exists()
     assert not (out / "adapter/adapter_config.json").exists()
     assert read_training(out).losses[-1][1] < read_training(out).losses[0][1]
-    for wrong in (["--full", "--four-bit"], ["--four-bit"], ["--batch", "0"]):
+    for wrong in ("four_bit=true", "batch=0", "none=1"):
         other = train_command("policy", data, base_model, tmp_path / "x", trainer_python)
-        assert main([*other, *wrong]) == 2
+        assert main([*other, "--set", wrong]) == 2
+        assert wrong.partition("=")[0] in capsys.readouterr().err
     reward = train_command("orm", data, base_model, tmp_path / "x", trainer_python)
-    assert main([*reward, "--full"]) == 2
-    assert "--full" in capsys.readouterr().err
+    assert main([*reward, "--set", "full=true"]) == 2
 
 
 SERVED = """

@@ -63,11 +63,9 @@ class GitHubReader:
     trees: Path
     store: Store
 
-    async def find_popular(
-        self, top: int, language: str, licences: Collection[str], *, benchmarks: bool
-    ) -> list[str]:
-        """The public repositories with the most stars, without those of SWE-bench unless
-        `benchmarks`, and without forks.
+    async def find_popular(self, top: int) -> list[str]:
+        """The public Python repositories with the most stars, without those of SWE-bench and
+        without forks.
 
         GitHub shows the first 1,000 of a search, so that each further one begins with the stars
         at which the last has ended.
@@ -76,13 +74,11 @@ class GitHubReader:
         seen, most = set[str](), "*"
         while len(found) < top:
             known = len(seen)
-            asked = {"q": f'language:"{language}" stars:{FEWEST_STARS}..{most}', "sort": "stars"}
+            asked = {"q": f"language:Python stars:{FEWEST_STARS}..{most}", "sort": "stars"}
             async for item in self._list("/search/repositories", asked, "items"):
                 name, most = str(item["full_name"]), str(item["stargazers_count"])
                 seen.add(name)
-                if licences and _read_licence(item).casefold() not in licences:
-                    continue
-                if benchmarks or name.casefold() not in BENCHMARKED:
+                if name.casefold() not in BENCHMARKED:
                     found[name] = None
             if len(seen) == known:
                 break
@@ -198,14 +194,14 @@ async def open_reader(
         yield GitHubReader(client, settings, whole, store)
 
 
-def check_repository(repository: str, *, benchmarks: bool) -> None:
-    """Raises BadData: it is not OWNER/NAME, or is of SWE-bench, without `benchmarks`."""
+def check_repository(repository: str) -> None:
+    """Raises BadData: it is not OWNER/NAME. Warns of one of SWE-bench."""
     if not re.fullmatch(r"[\w.-]{1,100}/[\w.-]{1,100}", repository, re.A):
         raise BadData(f"--github {repository}: give OWNER/NAME.")
-    if repository.casefold() in BENCHMARKED and not benchmarks:
-        raise BadData(
+    if repository.casefold() in BENCHMARKED:
+        print_progress(
             f"{repository} is one of SWE-bench's repositories: whatever learns from it cannot be "
-            "measured there. Add --benchmarks to take it."
+            "measured there."
         )
 
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import get_args
 
@@ -24,7 +25,6 @@ from bot.cli.lab.evaluate_solve import (
     SolveTask,
     add_run_options,
     evaluate_solved,
-    merge_solved,
     solve_instances,
     write_solved,
 )
@@ -40,7 +40,6 @@ from pipeline.lab.dataset import (
     Instance,
     LocatedInstance,
     read_dataset,
-    read_labels,
     read_references,
     read_rows,
     read_samples,
@@ -66,8 +65,9 @@ def register(subparsers: Subparsers) -> None:
         "Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument(
-        "instances", type=Path, metavar="INSTANCES", help="SWE-bench instances: .jsonl or .jsonl.gz"
-    )
+        "instances", type=Path, metavar="INSTANCES",
+        help="instances in the format of SWE-bench: .jsonl, .jsonl.gz or .parquet",
+    )  # fmt: skip
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--predictions", type=Path, metavar="DIR", help="a folder of MEMBER.jsonl[.gz], or one file"
@@ -76,6 +76,19 @@ def register(subparsers: Subparsers) -> None:
         "--runs", type=Path, metavar="DIR",
         help="a folder of run folders or bundles, each named after its instance",
     )  # fmt: skip
+    source.add_argument(
+        "--grade", metavar="PREDICTIONS",
+        help="with --trees: run the benchmark's tests on the edits of a file of predictions, in "
+        "environments that Capuchin builds, and report which edits resolve their instances. To "
+        "check the environments, `gold` grades the reference edits and `none` no edits. A folder "
+        "with --labels records test results of right and of wrong edits. Calls no model",
+    )  # fmt: skip
+    source.add_argument(
+        "--solve", type=Path, metavar="OUT",
+        help="with --trees: run the whole pipeline on every instance, then the benchmark's tests "
+        "on all its edits. OUT receives the runs, tables and figures; run the same command again "
+        "to continue. Calls the configured models",
+    )  # fmt: skip
     parser.add_argument(
         "--trees", type=Path, metavar="DIR",
         help="a folder of bare clones (owner+name/repo, owner__name.git, ...): measures how often "
@@ -83,40 +96,16 @@ def register(subparsers: Subparsers) -> None:
         "configured scout model. With --predictions: only shows where functions begin and end, "
         "for the scores of localisation",
     )  # fmt: skip
-    parser.add_argument(
-        "--grade", metavar="PREDICTIONS",
-        help="with --trees: run the benchmark's tests on the edits of a file of predictions, in "
-        "environments that Capuchin builds, and report which edits resolve their instances. To "
-        "check the environments, `gold` grades the reference edits and `none` no edits. A folder "
-        "with --labels records test results of right and of wrong edits. Calls no model",
-    )  # fmt: skip
-    parser.add_argument(
-        "--solve", type=Path, metavar="OUT",
-        help="with --trees: run the whole pipeline on every instance, then the benchmark's tests "
-        "on all its edits. OUT receives the runs, tables and figures; run the same command again "
-        "to continue. Calls the configured models",
-    )  # fmt: skip
     add_run_options(parser, "with --solve: ")
     parser.add_argument(
         "--selection", action="append", default=[], choices=get_args(SelectionMethod),
-        help="with --solve: choose by this method; given again, each run's edits are chosen among "
-        "by every method named, and the report compares them",
-    )  # fmt: skip
-    parser.add_argument(
-        "--merge", nargs="*", metavar="DIR",
-        help="with --solve: join what shards have solved, in OUT and in the folders, or object "
-        "stores s3://…, DIR, and report it as one run; nothing else runs",
+        help="with --solve: choose by this method; repeat to compare several on the same edits",
     )  # fmt: skip
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
         "numbers (from 0) of the samples that resolve it, or to the resolving revisions of each "
         "sample (default: labels.json in the folder of runs)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--public", type=Path, metavar="FILE",
-        help="with --runs: JSON that maps other systems to the instances they resolve; the results "
-        "are split by how many of the best 30 do",
     )  # fmt: skip
     parser.add_argument(
         "--ensemble", metavar="FILE:NAME", help="only the members in list NAME of FILE"
@@ -131,7 +120,10 @@ def register(subparsers: Subparsers) -> None:
 def run_command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code; print an error as a sentence on standard error."""
     try:
-        _choose_action(args)(args)
+        action = _choose_action(args)
+        if args.out or args.solve:
+            import_module("matplotlib")  # its absence is noticed before hours of work
+        action(args)
     except (BadData, SettingsError, WrongUsage) as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
@@ -148,32 +140,19 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
     """What the options ask for. Raises BadData: they cannot be combined."""
     if args.runs and args.trees:
         raise BadData("--runs and --trees cannot be combined.")
-    _check_solve(args)
-    if args.predictions and (args.grade or args.solve):
-        raise BadData("--predictions cannot be combined with --grade or --solve.")
-    if args.solve:
-        return _solve
-    if args.grade and not args.trees:
-        raise BadData("--grade needs --trees, a folder of bare clones.")
+    if (args.set or args.selection or args.shard.is_part) and not args.solve:
+        raise BadData("--set, --selection and --shard need --solve.")
+    if args.solve and args.out:
+        raise BadData("--solve OUT replaces --out.")
     if args.predictions or args.runs:
         return _evaluate
     if not args.trees:
-        raise BadData("Specify where the edits are from: --predictions, --runs or --trees.")
+        raise BadData("Give --predictions, --runs, or --trees, a folder of bare clones.")
+    if args.solve:
+        return _solve
     if not args.grade:
         return _measure_recall
     return _execute if args.grade not in (GOLD, NONE) and Path(args.grade).is_dir() else _grade
-
-
-def _check_solve(args: argparse.Namespace) -> None:
-    if (args.set or args.selection or args.shard.is_part or args.share) and not args.solve:
-        raise BadData("--set, --selection, --shard and --share need --solve.")
-    if args.merge is not None and (not args.solve or args.shard.is_part):
-        raise BadData("--merge needs --solve OUT, and joins all shards: leave out --shard.")
-    trees = args.trees or args.merge is not None
-    if args.solve and (args.grade or args.out or not trees):
-        raise BadData(
-            "--solve OUT needs --trees, a folder of bare clones, and replaces --grade and --out."
-        )
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -212,15 +191,12 @@ def _execute(args: argparse.Namespace) -> None:
 
 def _solve(args: argparse.Namespace) -> None:
     task = SolveTask(
-        args.trees, args.solve, args.budget, args.samples, dict(args.set),
-        tuple(dict.fromkeys(args.selection)), args.shard, args.share,
+        args.trees, args.solve, args.budget, dict(args.set), tuple(dict.fromkeys(args.selection)),
+        args.shard,
     )  # fmt: skip
     rows = read_rows(args.instances, GradedInstance)
     settings = Settings.from_env()
-    if args.merge is None:
-        found = asyncio.run(solve_instances(task, rows, settings))
-    else:
-        found = asyncio.run(merge_solved(task, rows, args.merge))
+    found = asyncio.run(solve_instances(task, rows, settings))
     solved = asyncio.run(evaluate_solved(found, rows, task, settings))
     write_solved(solved, task.shard.place(args.solve), as_json=args.json)
 
@@ -255,5 +231,4 @@ def _evaluate_runs(args: argparse.Namespace) -> Evaluation:
                 f"{args.instances} has no instance {run.instance}, but a run has this name."
             )
     references = read_references(args.instances)
-    public = read_labels(args.public) if args.public else {}
-    return evaluate_runs(runs, labels, repositories=known, references=references, public=public)
+    return evaluate_runs(runs, labels, repositories=known, references=references)

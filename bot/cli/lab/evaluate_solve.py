@@ -15,10 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bot.archive import ObjectStore
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, open_runner, write_output
-from bot.cli.lab.shared_results import SharedResults, join_shards
 from bot.cli.local_run import (
     build_run_files,
     load_config,
@@ -32,7 +30,7 @@ from bot.data.run import RunId
 from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
 from bot.safe_text import printable
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings
 from bot.storage.workers import InFlightWork
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
@@ -46,7 +44,7 @@ from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
 from pipeline.lab.recall import open_base, scope_of_clone
 from pipeline.lab.runs import evaluate_runs
-from pipeline.lab.shards import Shard, parse_shard
+from pipeline.lab.shards import Shard, open_results, parse_shard
 from pipeline.lab.solving import (
     CostLine,
     SolvedInstance,
@@ -205,18 +203,15 @@ class SolveTask:
     out: Path
     budget: float | None = None
     """US dollars for all instances together; None: only each one's own limit applies."""
-    samples: int | None = None
     set_: Mapping[str, object] = field(default_factory=dict[str, object])
     """The pipeline's options by name; the others are the defaults."""
     selections: Sequence[SelectionMethod] = ()
     """Each run chooses by the first of these, unless `set_` says otherwise, then by the others."""
     shard: Shard = field(default_factory=Shard)
-    share: ObjectStore | None = None
-    """Where other shards' results are, beside those in `out`."""
 
     def build_options(self, *, graded: bool) -> Options:
         """The options of every run. Raises WrongUsage: one is unknown, or out of range."""
-        given = {"samples": self.samples, "all_revisions": graded, **self.set_}
+        given = {"all_revisions": graded, **self.set_}
         if self.selections:
             given = {"selection": self.selections[0], **given}
         return with_overrides(Options(), given)
@@ -227,12 +222,10 @@ class SolveTask:
 
     async def load(self, row: LocatedInstance) -> SolvedInstance | None:
         """What is known of an instance that is done."""
-        results = SharedResults(self.out, self.share)
-        return await results.load(row.instance_id, self._key(row), SolvedInstance)
+        return await open_results(self.out, row.instance_id).load(self._key(row), SolvedInstance)
 
     async def save(self, row: LocatedInstance, found: SolvedInstance) -> None:
-        results = SharedResults(self.out, self.share)
-        await results.save(row.instance_id, self._key(row), found)
+        await open_results(self.out, row.instance_id).save(self._key(row), found)
 
     def _key(self, row: LocatedInstance) -> str:
         kind = "solved" if isinstance(row, GradedInstance) else "sampled"
@@ -249,48 +242,32 @@ def add_run_options(parser: argparse.ArgumentParser, where: str = "") -> None:
         help=f"{where}spending limit for all instances together, at list prices; a shard has its "
         "instances' part of it",
     )  # fmt: skip
-    parser.add_argument("--samples", type=int, metavar="N", help=f"{where}how many edits to try")
-    parser.add_argument(
-        "--set", action="append", default=[], type=_parse_option, metavar="NAME=VALUE",
-        help=f"{where}an option of the pipeline, such as strategy=codemonkeys or "
-        "temperature=0.6; may be given again for others. Values are JSON, or else text",
-    )  # fmt: skip
+    add_set_option(
+        parser, f"{where}an option of the pipeline, such as samples=4 or strategy=codemonkeys"
+    )
     add_shard_option(parser, where)
+
+
+def add_set_option(parser: argparse.ArgumentParser, words: str) -> None:
+    """Add `--set`."""
+    parser.add_argument(
+        "--set", action="append", default=[], type=_parse_setting, metavar="NAME=VALUE",
+        help=f"{words}; repeat for others. Values are JSON, or else text",
+    )  # fmt: skip
 
 
 def add_shard_option(parser: argparse.ArgumentParser, where: str = "") -> None:
     """Add `--shard`."""
     parser.add_argument(
-        "--shard", type=_parse_shard, default=Shard(), metavar="K/N",
+        "--shard", type=parse_shard, default=Shard(), metavar="K/N",
         help=f"{where}work on the K-th of N parts of the instances, so that N machines share them",
     )  # fmt: skip
-    parser.add_argument(
-        "--share", type=open_share, metavar="s3://BUCKET/PREFIX",
-        help=f"{where}keep what is done in an object store too, and take from there what other "
-        "shards have done (address and keys: the AWS_ variables)",
-    )  # fmt: skip
 
 
-def open_share(url: str) -> ObjectStore:
-    """The store at `url`. Raises ArgumentTypeError."""
-    try:
-        return ObjectStore(url)
-    except SettingsError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _parse_shard(text: str) -> Shard:
-    try:
-        return parse_shard(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _parse_option(text: str) -> tuple[str, object]:
+def _parse_setting(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
-    if not equals or name not in Options.model_fields:
-        known = ", ".join(sorted(Options.model_fields))
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {known}")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -323,23 +300,6 @@ async def solve_instances(
         solving = _Solving(task, settings, runner, Purse(budget, spent))
         found = await gather_bounded(settings.worker_runs, map(solving.solve, own))
     return tuple(found)
-
-
-async def merge_solved(
-    task: SolveTask, rows: Sequence[LocatedInstance], shards: Sequence[str]
-) -> tuple[SolvedInstance, ...]:
-    """What the shards solved, in `OUT` and in the folders `shards`; nothing runs.
-
-    Raises as `join_shards`.
-    """
-    await join_shards(task.out, shards)
-    left = "No shard has finished it: run its shard again."
-    return tuple(
-        [
-            await task.load(row) or SolvedInstance(instance_id=row.instance_id, unfinished=left)
-            for row in rows
-        ]
-    )
 
 
 @dataclass(frozen=True)

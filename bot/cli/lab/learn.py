@@ -8,16 +8,15 @@ import functools
 import json
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from bot.archive import ArchiveUnavailable
 from bot.cli import FAILED, USAGE
 from bot.cli.display import print_progress
 from bot.cli.lab.collect_github import check_repository, collect_repositories, open_reader
@@ -25,11 +24,11 @@ from bot.cli.lab.evaluate_grade import Workplaces, open_runner
 from bot.cli.lab.evaluate_solve import (
     SolveTask,
     add_run_options,
+    add_set_option,
     add_shard_option,
     solve_instances,
 )
 from bot.cli.lab.learn_make import make_instances
-from bot.cli.lab.shared_results import SharedResults, join_shards
 from bot.cli.run_input import WrongUsage
 from bot.comments.status import find_run
 from bot.data.run import now
@@ -40,7 +39,7 @@ from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from bot.storage.history import HISTORY_DAYS
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.text import agree, pluralize
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.learning.attempts import read_attempts
@@ -50,7 +49,6 @@ from pipeline.lab.learning.collect import (
     read_history,
     read_instance_issues,
     read_public_attempts,
-    read_pulls,
     read_trajectories,
 )
 from pipeline.lab.learning.filtering import (
@@ -77,7 +75,7 @@ from pipeline.lab.learning.interpreter import (
     write_training_report,
 )
 from pipeline.lab.learning.judging import Level, judge, list_score_requests, render_gains
-from pipeline.lab.learning.publishing import INSTANCES, open_rows, publish
+from pipeline.lab.learning.publishing import INSTANCES, publish
 from pipeline.lab.learning.records import (
     ATTEMPTS,
     Attempt,
@@ -93,6 +91,7 @@ from pipeline.lab.learning.records import (
     write_rows,
 )
 from pipeline.lab.recall import CannotMeasure, read_code
+from pipeline.lab.shards import join_results, open_results
 from pipeline.models.base import ModelError
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, ScopedStore, digest
@@ -143,33 +142,25 @@ def run_collect(args: argparse.Namespace) -> None:
     if args.github or args.top:
         asyncio.run(_collect_github(args))
     with open_data(args.data) as data:
-        if args.pulls:
-            data.add(_report(*read_pulls(args.pulls)))
         if args.issues:
             rows = read_lines(args.issues, IssueRow)
             data.add(_report(*asyncio.run(read_history(rows, args.trees))))
-        if args.instances:
-            with open_rows(args.instances, args.python) as rows:
-                if args.predictions:
-                    data.add(read_public_attempts(rows, args.predictions, args.labels))
-                else:
-                    data.add(read_instance_issues(rows, args.trees))
+        if args.instances and args.predictions:
+            data.add(read_public_attempts(args.instances, args.predictions, args.labels))
+        elif args.instances:
+            data.add(read_instance_issues(args.instances, args.trees))
         if args.trajectories:
-            _collect_trajectories(args, data)
+            _collect_trajectories(args.trajectories, data)
         if args.runs:
             asyncio.run(_collect_runs(args.runs, args.outcomes, data))
     _print_size(args.data)
 
 
-def _collect_trajectories(args: argparse.Namespace, data: DataWriter) -> None:
-    taken, left_out = 0, Counter[str]()
-    with open_rows(args.trajectories, args.python) as rows:
-        for attempt in read_trajectories(rows, data.issues, left_out):
-            data.add(LearningData((), (attempt,)))
-            taken += 1
-    sys.stdout.write(f"{taken:,} {agree(taken, 'trajectory', 'trajectories')} taken.\n")
-    for why, count in left_out.items():
-        sys.stdout.write(f"{count} left out: {why}.\n")
+def _collect_trajectories(path: Path, data: DataWriter) -> None:
+    report = CollectReport()
+    for attempt in read_trajectories(path, data.issues, report):
+        data.add(LearningData((), (attempt,)))
+    _report(None, report, "trajectory")
 
 
 async def _collect_runs(runs: Path, repository: str, data: DataWriter) -> None:
@@ -200,20 +191,10 @@ def run_sample(args: argparse.Namespace) -> None:
         OtherFormat, ModelError, SandboxError, OSError: call again to continue.
     """
     issues = read_issues(args.data)
-    if args.instances:
-        with open_rows(args.instances, args.python) as file:
-            given = read_instance_issues(file, args.trees)
-        issues |= {one.id: one for one in given.issues}
-        if not args.shard.is_part:  # shards only read DATA
-            with open_data(args.data) as data:
-                data.add(given)
     rows = [to_located(one) for one in issues.values() if one.base_commit]
     if not rows:
         raise BadData(f"{args.data} holds no issue with its commit: collect some first.")
-    task = SolveTask(
-        args.trees, args.out, args.budget, args.samples, dict(args.set), shard=args.shard,
-        share=args.share,
-    )  # fmt: skip
+    task = SolveTask(args.trees, args.out, args.budget, dict(args.set), shard=args.shard)
     found = asyncio.run(solve_instances(task, rows, Settings.from_env()))
     unfinished = sum(bool(one.unfinished) for one in found)
     dollars = sum(one.dollars for one in found)
@@ -244,54 +225,51 @@ def run_make(args: argparse.Namespace) -> None:
 def run_merge(args: argparse.Namespace) -> None:
     """Join the results of shards that worked in folders of their own.
 
-    Raises as `join_shards`.
+    Raises as `join_results`.
     """
-    joined = asyncio.run(join_shards(args.out, args.shards))
+    joined = join_results(args.out, args.shards)
     sys.stdout.write(f"{pluralize(joined, 'result')} added to {args.out}.\n")
 
 
 async def _collect_github(args: argparse.Namespace) -> None:
     """Add the repositories that are named, and the popular ones, each as soon as it is read."""
     for name in args.github:
-        check_repository(name, benchmarks=args.benchmarks)
+        check_repository(name)
     store, whole = DirStore(args.data / "github"), CollectReport()
     async with open_reader(Settings.from_env(), args.trees, store) as reader:
         names = dict.fromkeys(args.github)
         if args.top:
-            licences = {name.casefold() for name in args.licence}
-            found = reader.find_popular(
-                args.top, args.language, licences, benchmarks=args.benchmarks
-            )
-            names |= dict.fromkeys(await found)
+            names |= dict.fromkeys(await reader.find_popular(args.top))
         async for data, report in collect_repositories(reader, tuple(names)):
             with open_data(args.data) as writer:
                 writer.add(data)
             whole.taken += report.taken
             whole.left_out += report.left_out
-    _report(LearningData(()), whole)
+    _report(None, whole)
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    sources = ("runs", "pulls", "github", "top", "issues", "instances", "trajectories")
+    sources = ("runs", "github", "top", "issues", "instances", "trajectories")
     if not any(getattr(args, source) for source in sources):
         known = ", ".join(f"--{source}" for source in sources)
         raise BadData(f"Specify what to collect by one of {known}.")
-    if (args.issues or args.github or args.top) and not args.trees:
-        raise BadData("--github, --top and --issues need --trees, a folder of bare clones.")
     if args.top is not None and args.top < 1:
         raise BadData("--top is at least 1.")
-    if not re.fullmatch(r"[\w+#. -]{1,50}", args.language, re.A):
-        raise BadData(f"--language {args.language}: give the name that GitHub has for it.")
-    if args.outcomes and not args.runs:
-        raise BadData("--outcomes needs --runs, the bundles of the runs to join.")
-    if args.predictions and not args.instances:
-        raise BadData("--predictions needs --instances, which hold the issues of the edits.")
-    if args.labels and not args.predictions:
-        raise BadData("--labels needs --predictions, the edits that are labelled.")
+    for missing, needed, asking in (
+        ("--trees, a folder of bare clones", args.trees, ("github", "top", "issues")),
+        ("--runs, the bundles of the runs to join", args.runs, ("outcomes",)),
+        ("--instances, which hold the issues of the edits", args.instances, ("predictions",)),
+        ("--predictions, the edits that are labelled", args.predictions, ("labels",)),
+    ):
+        if not needed and (given := next((o for o in asking if getattr(args, o)), None)):
+            raise BadData(f"--{given} needs {missing}.")
 
 
-def _report(found: LearningData, report: CollectReport) -> LearningData:
-    sys.stdout.write(f"{pluralize(report.taken, 'issue')} taken.\n")
+T = TypeVar("T")
+
+
+def _report(found: T, report: CollectReport, what: str = "issue") -> T:
+    sys.stdout.write(f"{pluralize(report.taken, what)} taken.\n")
     for why, count in report.left_out.most_common():
         sys.stdout.write(f"{count} left out: {why}.\n")
     return found
@@ -319,7 +297,7 @@ def run_filter(args: argparse.Namespace) -> None:
     checked: dict[str, CheckedIssue] = {}
     if args.trees:
         own = [one for one in issues.values() if args.shard.holds(one.id)]
-        work = _Executing(args.data, args.trees, places, SharedResults(args.out, args.share))
+        work = _Executing(args.data, args.trees, places, args.out)
         checked = asyncio.run(work.execute_all(own, Settings.from_env()))
     if args.shard.is_part:
         sys.stdout.write(
@@ -348,7 +326,7 @@ class _Executing:
     data: Path
     trees: Path
     places: Mapping[str, int]
-    results: SharedResults
+    out: Path
 
     async def execute_all(
         self, issues: Sequence[SolvedIssue], settings: Settings
@@ -372,11 +350,12 @@ class _Executing:
             return None
         texts = [text for one in attempts for text in (one.source, one.script, one.diff)]
         key = f"checked-{digest(issue.model_dump_json(), *texts)[:24]}"
-        found = await self.results.load(issue.id, key, CheckedIssue)
+        results = open_results(self.out, issue.id)
+        found = await results.load(key, CheckedIssue)
         if found is None:
             found = await self._execute_new(issue, attempts, places)
             if found:
-                await self.results.save(issue.id, key, found)
+                await results.save(key, found)
         return found
 
     def _read(self, name: str) -> Iterable[Attempt]:
@@ -386,7 +365,7 @@ class _Executing:
         self, issue: SolvedIssue, attempts: Sequence[Attempt], places: Workplaces
     ) -> CheckedIssue | None:
         """None: nothing can be executed here."""
-        store = ScopedStore(DirStore(self.results.out / "executions"), issue.id)
+        store = ScopedStore(DirStore(self.out / "executions"), issue.id)
         try:
             async with places.open(to_instance(issue), store) as place:
                 checker = Checker(place.codebase, place.sandbox, place.store)
@@ -406,8 +385,8 @@ class _Executing:
 
 def run_publish(args: argparse.Namespace) -> None:
     """Write filtered data as a data set for Hugging Face's hub. Raises as `publish`."""
-    sizes = publish(args.data, args.out, args.python)
-    rows = sum(count for splits in sizes.values() for count, _ in splits.values())
+    sizes = publish(args.data, args.out)
+    rows = sum(count for splits in sizes.values() for count in splits.values())
     sys.stdout.write(
         f"{pluralize(rows, 'row')} in {args.out}; read README.md, the licences in it before all.\n"
     )
@@ -420,37 +399,29 @@ def run_train(args: argparse.Namespace) -> None:
         BadData: the data or the interpreter cannot be used.
         TrainerFailed, OSError: call again to continue.
     """
-    numbers = (args.epochs, args.batch, args.rank, args.processes, args.max_tokens)
-    if any(number is not None and number < 1 for number in numbers):
-        names = "--epochs, --batch, --rank, --processes and --max-tokens"
-        raise BadData(f"{names} are at least 1.")
-    if not 0 <= args.learning_rate < 1:
-        raise BadData("--learning-rate is below 1.")
-    if args.full and (args.four_bit or args.kind != "policy"):
-        raise BadData("--full trains a policy, in 16 bits: reward models are adapters of a base.")
     if not (args.base / "config.json").is_file():
         raise BadData(f"{args.base} is not a model folder: it has no config.json.")
     python = find_interpreter(args.python)
     check_filtered(args.data)
     kind: TrainedKind = args.kind
     rows: Path = args.data / ROW_FILES[kind]
-    config = TrainingConfig(
-        kind=kind,
-        rows=str(rows.resolve()),
-        digest=digest_file(rows),
-        base=str(args.base.resolve()),
-        epochs=args.epochs,
-        learning_rate=args.learning_rate,
-        max_tokens=args.max_tokens or 0,
-        batch=args.batch,
-        rank=args.rank,
-        four_bit=args.four_bit,
-        full=args.full,
-    )
+    named = {
+        "kind": kind,
+        "rows": str(rows.resolve()),
+        "digest": digest_file(rows),
+        "base": str(args.base.resolve()),
+    }
+    try:
+        config = TrainingConfig.model_validate({**dict(args.set), **named})
+    except ValidationError as error:
+        wrong = (f"--set {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise BadData("; ".join(wrong)) from None
+    if config.full and (config.four_bit or kind != "policy"):
+        raise BadData("`full` trains a policy, in 16 bits: reward models are adapters of a base.")
     gpus = count_gpus(python)
-    if args.four_bit and not gpus:
-        raise BadData("--four-bit needs a GPU.")
-    found = train(python, config, args.out, args.processes or max(1, gpus))
+    if config.four_bit and not gpus:
+        raise BadData("`four_bit` needs a GPU.")
+    found = train(python, config, args.out, config.processes or max(1, gpus))
     write_training_report(args.out, found)
     sys.stdout.write(
         f"Trained on {pluralize(found.rows, 'row')} in {pluralize(found.steps, 'step')}; "
@@ -503,39 +474,30 @@ def run_judge(args: argparse.Namespace) -> None:
 Option = tuple[str, dict[str, Any]]
 
 
+def _option(name: str, metavar: str, words: str, **more: Any) -> Option:
+    return name, {"metavar": metavar, "help": words, **more}
+
+
 def _path(name: str, metavar: str, words: str, **more: Any) -> Option:
-    return name, {"type": Path, "metavar": metavar, "help": words, **more}
-
-
-def _number(name: str, words: str, default: float | None = None, metavar: str = "N") -> Option:
-    kind = float if isinstance(default, float) else int
-    stated = f" (default: {default:g})" if default else ""
-    return name, {"type": kind, "metavar": metavar, "help": words + stated, "default": default}
-
-
-def _flag(name: str, words: str) -> Option:
-    return name, {"action": "store_true", "help": words}
+    return _option(name, metavar, words, type=Path, **more)
 
 
 _DATA = _path("data", "DATA", "the folder of `learn collect`")
 _ROWS = _path("data", "DATA", "the folder of `learn filter`")
+_TREES = _path("--trees", "DIR", "a folder of bare clones", required=True)
+_OUT = _path("--out", "DIR", "where to write", required=True)
 _PYTHON = _path(
     "--python", "PYTHON", "an interpreter with a deploy/learn-*.lock (default: this one)"
 )
 _COLLECT: tuple[Option, ...] = (
     _path("data", "DATA", "a new folder, or one of an earlier call"),
     _path("--runs", "DIR", "attempts of Capuchin's runs, each named after a collected issue"),
-    ("--outcomes", {"metavar": "OWNER/NAME", "default": "", "help":
-     "with --runs: read the outcomes of their pull requests in this repository"}),
-    _path("--pulls", "FILE", "JSON lines: merged pull requests with issues"),
-    ("--github", {"action": "append", "default": [], "metavar": "OWNER/NAME", "help":
-     "closed issues of a repository on GitHub (CAPUCHIN_GITHUB_URL); may be given again"}),
-    _number("--top", "the same of the N repositories with the most stars, more than 1,000"),
-    ("--language", {"default": "Python", "help": "with --top: of repositories (default: Python)"}),
-    ("--licence", {"action": "append", "default": [], "metavar": "SPDX", "help":
-     "with --top: only repositories under this licence, such as MIT; may be given again"}),
-    _flag("--benchmarks", "with --github and --top: take repositories of SWE-bench, which then "
-          "measures nothing"),
+    _option("--outcomes", "OWNER/NAME", "with --runs: read the outcomes of their pull requests in "
+            "this repository", default=""),
+    _option("--github", "OWNER/NAME", "closed issues of a repository on GitHub "
+            "(CAPUCHIN_GITHUB_URL); repeat for others", action="append", default=[]),
+    _option("--top", "N", "the same of the N Python repositories with the most stars, more than "
+            "1,000, without those of SWE-bench", type=int),
     _path("--issues", "FILE", "JSON lines: closed issues; their edits are looked up in the clones "
           "of --trees"),
     _path("--trees", "DIR", "a folder of bare clones; those of --github and --top are made"),
@@ -543,68 +505,47 @@ _COLLECT: tuple[Option, ...] = (
           "or SWE-smith: JSON lines, or parquet as on Hugging Face"),
     _path("--trajectories", "PATH", "labelled edits of public systems' runs at collected issues: "
           "JSON lines, or parquet as on Hugging Face"),
-    _PYTHON,
     _path("--predictions", "DIR", "with --instances: public systems' edits"),
     _path("--labels", "FILE", "with --predictions: JSON that maps a system to what it resolves "
           "(default: no labels; `learn filter --trees` finds them by the benchmark's tests)"),
 )  # fmt: skip
-_SAMPLE: tuple[Option, ...] = (
-    _DATA,
-    _path("--trees", "DIR", "a folder of bare clones", required=True),
-    _path("--out", "DIR", "where to keep the runs", required=True),
-    _path("--instances", "PATH", "add these issues, in a format that `learn collect` reads"),
-    _PYTHON,
-)
 _MAKE: tuple[Option, ...] = (
-    ("repository", {"metavar": "OWNER/NAME"}),
-    _path("--trees", "DIR", "a folder with its bare clone, which also keeps the commits with the "
-          "bugs", required=True),
-    _path("--out", "DIR", "where to write instances.jsonl", required=True),
-    _number("--count", "how many bugs, at most", 20),
-    _number("--budget", "what the issues' texts may cost", 5.0, "DOLLARS"),
+    _option("repository", "OWNER/NAME", "its bare clone in --trees also keeps the commits with "
+            "the bugs"),
+    _TREES,
+    _OUT,
+    _option("--count", "N", "how many bugs, at most (default: 20)", type=int, default=20),
+    _option("--budget", "DOLLARS", "what the issues' texts may cost (default: 5)", type=float,
+            default=5.0),
 )  # fmt: skip
 _MERGE: tuple[Option, ...] = (
     _path("out", "OUT", "the folder that receives all"),
-    ("shards", {"metavar": "DIR", "nargs": "+", "help": "a shard's --out, or all shards' --share"}),
+    _path("shards", "DIR", "a shard's --out", nargs="+"),
 )
 _FILTER: tuple[Option, ...] = (
     _DATA,
-    _path("--out", "DIR", "where to write the rows", required=True),
+    _OUT,
     _path("--trees", "DIR", "a folder of bare clones: run the attempts' scripts, and the "
           "benchmark's tests, in the sandbox"),
     _path("--easy", "FILE", "a JSON list of issues that a base model solves at once; the policy is "
           "not trained on them"),
-    ("--until", {"metavar": "DATE", "default": "", "help": "training data ends before this date "
-     "(ISO 8601; default: the median date of the test issues)"}),
+    _option("--until", "DATE", "training data ends before this date (ISO 8601; default: the median "
+            "date of the test issues)", default=""),
 )  # fmt: skip
-_PUBLISH: tuple[Option, ...] = (
-    _ROWS,
-    _path("--out", "DIR", "a new folder for the parquet files and their card", required=True),
-    _PYTHON,
-)
 _TRAIN: tuple[Option, ...] = (
     ("kind", {"choices": ("policy", "prm", "orm")}),
     _ROWS,
     _path("--base", "MODEL", "the base model's folder", required=True),
-    _path("--out", "DIR", "where to write the adapter", required=True),
+    _OUT,
     _PYTHON,
-    _number("--epochs", "passes over the rows", 2),
-    _number("--learning-rate", "of AdamW (default: by kind)", 0.0, "RATE"),
-    _number("--max-tokens", "longer rows are left out (default: the base model's window)"),
-    _number("--batch", "rows at once on each GPU", 2),
-    _number("--rank", "of the LoRA adapter", 16),
-    _flag("--four-bit", "hold the base model in 4 bits (bitsandbytes)"),
-    _flag("--full", "train all weights of a policy, not an adapter"),
-    _number("--processes", "that share the work (default: one for each GPU that the interpreter "
-            "sees)"),
-)  # fmt: skip
+)
 _JUDGE: tuple[Option, ...] = (
     _ROWS,
     _path("trained", "TRAINED", "the --out of `learn train`"),
     _path("--trees", "DIR", "a folder of bare clones: the confidence reads the unedited files, as "
           "in a run"),
     _PYTHON,
-    _flag("--json", "print the report as JSON"),
+    ("--json", {"action": "store_true", "help": "print the report as JSON"}),
 )  # fmt: skip
 
 
@@ -619,11 +560,11 @@ def register(subparsers: Subparsers) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for name, run, options, words in (
         ("collect", run_collect, _COLLECT, "add solved issues and attempts to DATA"),
-        ("make", run_make, _MAKE, "make bugs on purpose in one repository, with their issues"),
-        ("sample", run_sample, _SAMPLE, "run the pipeline on the issues of DATA; again to go on"),
+        ("make", run_make, _MAKE, "inject bugs into a repository and write issues for them"),
+        ("sample", run_sample, (_DATA, _TREES, _OUT), "run the pipeline on the issues of DATA"),
         ("filter", run_filter, _FILTER, "write the training rows that pass the four checks"),
         ("merge", run_merge, _MERGE, "join what shards of `sample` or `filter` have done"),
-        ("publish", run_publish, _PUBLISH, "write the rows as a data set for Hugging Face"),
+        ("publish", run_publish, (_ROWS, _OUT), "write the rows as a data set for Hugging Face"),
         ("train", run_train, _TRAIN, "train a model; run it again to continue"),
         ("judge", run_judge, _JUDGE, "compare a reward model with Capuchin's own confidence"),
     ):
@@ -634,12 +575,13 @@ def register(subparsers: Subparsers) -> None:
             add_run_options(action)
         if run is run_filter:
             add_shard_option(action)
+        if run is run_train:
+            add_set_option(action, "such as epochs=2; docs/learning.md lists them")
         action.set_defaults(run=functools.partial(_run, run))
 
 
 _FAILURES = (
-    TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, GitHubUnavailable,
-    ArchiveUnavailable, OSError,
+    TrainerFailed, OtherFormat, ModelError, SandboxError, GitFailed, GitHubUnavailable, OSError,
 )  # fmt: skip
 
 

@@ -167,15 +167,16 @@ class Trajectory(BaseModel):
 
 
 def read_trajectories(
-    path: Path, known: Container[str], left_out: Counter[str]
+    path: Path, known: Container[str], report: CollectReport
 ) -> Iterator[Attempt]:
     """The labelled edits with which runs ended, at issues that are `known`. Raises BadData."""
     for number, row in enumerate(read_lines(path, Trajectory), 1):
         if row.instance_id not in known:
-            left_out["its issue is not collected"] += 1
+            report.left_out["its issue is not collected"] += 1
         elif not row.diff.strip():
-            left_out["it ended without an edit"] += 1
+            report.left_out["it ended without an edit"] += 1
         else:
+            report.taken += 1
             source = f"{row.model or 'trajectory'} {row.number or number}"
             yield Attempt(
                 issue=row.instance_id, source=source, diff=row.diff, resolved=row.resolved
@@ -202,26 +203,6 @@ _LICENCES: Mapping[str, str] = {
     "Permission to use, copy, modify, and/or distribute": "ISC",
 }
 """A sentence of each licence, the more telling first."""
-
-
-class IssueText(Frozen):
-    """An issue, with the names of GitHub's API."""
-
-    number: int
-    title: str
-    body: str | None = None
-
-
-class PullRow(Frozen):
-    """A merged pull request, with the issue that it closed: one row of `--pulls`."""
-
-    repository: str
-    issue: IssueText
-    base_commit: str
-    merged_at: str
-    patch: str
-    """A unified diff, tests included."""
-    licence: str = "unknown"
 
 
 class IssueRow(Frozen):
@@ -267,14 +248,6 @@ class CollectReport:
             into.append(found)
 
 
-def read_pulls(path: Path) -> tuple[LearningData, CollectReport]:
-    """The issues that the pull requests in `path` closed. Raises BadData."""
-    report, issues = CollectReport(), list[SolvedIssue]()
-    for row in read_lines(path, PullRow):
-        report.add(_to_solved_issue(row, "pulls"), issues)
-    return LearningData(tuple(issues)), report
-
-
 async def read_history(
     issues_closed: Iterable[IssueRow], trees: Path
 ) -> tuple[LearningData, CollectReport]:
@@ -301,8 +274,7 @@ async def read_history(
                 if commit is None:
                     report.left_out["no commit says that it closes the issue"] += 1
                     continue
-                pull = await _read_commit(clone, row, *commit)
-                report.add(_to_solved_issue(pull, "history"), issues)
+                report.add(await _read_commit(clone, row, *commit), issues)
         except GitFailed as error:
             raise BadData(f"{clone} cannot be read: {error.words}") from None
     return LearningData(tuple(issues)), report
@@ -332,17 +304,26 @@ async def _read_closing_commits(clone: Path) -> tuple[dict[int, _Commit], dict[i
 
 async def _read_commit(
     clone: Path, row: IssueRow, commit: str, parent: str, date: str
-) -> PullRow | str:
+) -> SolvedIssue | str:
+    """The issue that the commit solves, or why it is left out."""
     diff = await git(clone, "diff", "--no-ext-diff", "--no-color", "--no-textconv", parent, commit)
     if len(diff) > 1_000_000:
         return "the edit is too large"
-    return PullRow(
+    patch, body = diff.decode("utf-8", "replace"), row.body or ""
+    if why := explain_exclusion(row.title, body, parse_diff(patch)):
+        return why
+    tests, reference = split_diff(patch, lambda file: is_test(file.path))
+    return SolvedIssue(
+        id=f"{row.repository.replace('/', '__')}-{row.number}",
         repository=row.repository,
-        issue=IssueText(number=row.number, title=row.title, body=row.body),
+        title=row.title,
+        body=body,
         base_commit=parent,
-        merged_at=date,
-        patch=diff.decode("utf-8", "replace"),
+        closed=date,
+        reference=reference,
+        tests=tests,
         licence=row.licence or await _read_licence(clone, parent),
+        source="history",
     )
 
 
@@ -376,29 +357,3 @@ def explain_exclusion(title: str, body: str, files: Iterable[FileDiff]) -> str:
     if len(own) > MOST_FILES:
         return f"the edit changes more than {MOST_FILES} code files"
     return ""
-
-
-def _to_solved_issue(row: PullRow | str, source: str) -> SolvedIssue | str:
-    if isinstance(row, str):
-        return row
-    if not _REPOSITORY.fullmatch(row.repository):
-        return "the repository is not named owner/name"
-    body = row.issue.body or ""
-    why = explain_exclusion(row.issue.title, body, parse_diff(row.patch))
-    if why:
-        return why
-    tests, reference = split_diff(row.patch, lambda file: is_test(file.path))
-    return SolvedIssue.model_validate(
-        {
-            "id": f"{row.repository.replace('/', '__')}-{row.issue.number}",
-            "repository": row.repository,
-            "title": row.issue.title,
-            "body": body,
-            "base_commit": row.base_commit,
-            "closed": row.merged_at,
-            "reference": reference,
-            "tests": tests,
-            "licence": row.licence,
-            "source": source,
-        }
-    )

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
 from pipeline.lab.dataset import BadData
-from pipeline.lab.render import Axis, line_chart, table
+from pipeline.lab.render import line_chart, table
 from sandbox.frozen import Frozen
 
 TrainedKind = Literal["policy", "prm", "orm"]
@@ -32,18 +34,20 @@ class TrainingConfig(Frozen):
     digest: str
     """The SHA-256 of that file."""
     base: str
-    epochs: int
-    learning_rate: float
+    epochs: int = Field(2, ge=1)
+    learning_rate: float = Field(0.0, ge=0, lt=1)
     """0: the default of the kind."""
-    max_tokens: int
+    max_tokens: int = Field(0, ge=0)
     """0: the base model's window."""
-    batch: int = 2
+    batch: int = Field(2, ge=1)
     """Rows that each process takes at once."""
-    rank: int = 16
+    rank: int = Field(16, ge=1)
     """Of the LoRA adapter."""
     four_bit: bool = False
     full: bool = False
     """Whether all weights are trained, without an adapter."""
+    processes: int | None = Field(None, ge=1, exclude=True)
+    """That share the work; None: one for each GPU. No part of what is trained."""
 
 
 class Training(Frozen):
@@ -161,7 +165,6 @@ def run_trainer(python: str, module: str, paths: Sequence[Path], processes: int 
 
 
 REPORT, MARKDOWN, CURVE = "report.json", "report.md", "loss.svg"
-_TICKS = 5
 
 
 def write_training_report(out: Path, training: Training) -> None:
@@ -174,18 +177,9 @@ def write_training_report(out: Path, training: Training) -> None:
 def render_curve(training: Training) -> str:
     """The loss by step, as SVG; of many steps, evenly spaced ones."""
     every = max(1, len(training.losses) // 60)
-    points = [(float(step), loss) for step, loss in training.losses[::every]]
-    last, highest = max(training.steps, 1), max([loss for _, loss in points], default=0) or 1.0
-    lines = {"loss": points}
-    if training.validation:
-        lines["validation"] = [(float(step), loss) for step, loss in training.validation]
-        highest = max(highest, *(loss for _, loss in training.validation))
-    return line_chart(
-        f"Training of the {training.kind}",
-        Axis("step", 0, last, tuple(round(last * n / _TICKS) for n in range(_TICKS + 1))),
-        Axis("loss", 0, highest, tuple(round(highest * n / _TICKS, 2) for n in range(_TICKS + 1))),
-        lines,
-    )
+    lines = {"loss": training.losses[::every], "validation": training.validation}
+    drawn = {name: points for name, points in lines.items() if points}
+    return line_chart(f"Training of the {training.kind}", "step", "loss", drawn)
 
 
 def _render_markdown(training: Training) -> str:

@@ -1,71 +1,62 @@
-"""Data sets of Hugging Face's hub, in and out: the interpreter with the trainer reads and writes
-parquet."""
+"""Training rows as a data set for Hugging Face's hub."""
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import yaml
 
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.learning.filtering import ROW_FILES, check_filtered
-from pipeline.lab.learning.interpreter import find_interpreter, run_trainer
 from pipeline.lab.learning.records import ISSUES, SolvedIssue
 from pipeline.lab.render import table
 
 INSTANCES = "instances.jsonl"
-Sizes = Mapping[str, Mapping[str, tuple[int, int]]]
-"""By kind and split: rows, and their bytes in memory."""
+Sizes = Mapping[str, Mapping[str, int]]
+"""Rows by kind and split."""
 
 
-@contextmanager
-def open_rows(path: Path, python: Path | None) -> Generator[Path]:
-    """`path`, or the rows of a data set in Hugging Face's layout, a folder of parquet files or one,
-    as JSON lines.
-
-    Raises:
-        BadData, TrainerFailed: `python` cannot be used, or cannot read it.
-    """
-    if not path.is_dir() and path.suffix != ".parquet":
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="capuchin-rows-") as scratch:
-        rows = Path(scratch) / f"{path.name}.jsonl"
-        run_trainer(find_interpreter(python), "unpack", [path, rows])
-        yield rows
-
-
-def publish(data: Path, out: Path, python: Path | None) -> Sizes:
+def publish(data: Path, out: Path) -> Sizes:
     """Write filtered data as a data set with its card into the new folder `out`.
 
     Raises:
-        BadData, TrainerFailed, OSError: `data` or `python` cannot be used, or `out` is not empty.
+        BadData, OSError: `data` cannot be used, or `out` is not empty.
     """
     check_filtered(data)
     if out.exists() and any(out.iterdir()):
         raise BadData(f"{out} is not empty: give another --out.")
-    with tempfile.TemporaryDirectory(prefix="capuchin-rows-") as scratch:
-        rows, told = Path(scratch) / "rows", Path(scratch) / "sizes.json"
-        rows.mkdir()
-        for name in (*ROW_FILES.values(), INSTANCES):
-            if (data / name).exists() and (data / name).stat().st_size:
-                (rows / name).symlink_to((data / name).resolve())
-        run_trainer(find_interpreter(python), "publish", [rows, out, told])
-        sizes: Sizes = json.loads(told.read_text(encoding="utf-8"))
+    files = [data / name for name in (*ROW_FILES.values(), INSTANCES)]
+    sizes = {
+        file.stem: _write_kind(file, out / file.stem)
+        for file in files
+        if file.exists() and file.stat().st_size
+    }
     issues = read_lines(data / ISSUES, SolvedIssue)
     (out / "README.md").write_text(render_card(sizes, issues), encoding="utf-8")
     return sizes
 
 
+def _write_kind(file: Path, folder: Path) -> dict[str, int]:
+    """A parquet file for each split; the number of its rows."""
+    import polars as pl
+
+    folder.mkdir(parents=True)
+    rows = pl.scan_ndjson(file, infer_schema_length=None)
+    if "split" not in rows.collect_schema():
+        rows = rows.with_columns(split=pl.lit("test"))
+    counts = rows.group_by("split").len().sort("split").collect()
+    for split in counts["split"]:
+        some = rows.filter(pl.col("split") == split).drop("split")
+        some.sink_parquet(folder / f"{split}-00000-of-00001.parquet")
+    return dict(counts.iter_rows())
+
+
 def render_card(sizes: Sizes, issues: Iterable[SolvedIssue]) -> str:
     """The data set's card. https://huggingface.co/docs/hub/datasets-cards"""
     counts = Counter((one.repository, one.licence) for one in issues)
-    total = sum(rows for splits in sizes.values() for rows, _ in splits.values())
+    total = sum(rows for splits in sizes.values() for rows in splits.values())
     head = {
         "license": sorted({licence.lower() for _, licence in counts}) or ["unknown"],
         "task_categories": ["text-generation"],
@@ -75,16 +66,6 @@ def render_card(sizes: Sizes, issues: Iterable[SolvedIssue]) -> str:
             {
                 "config_name": kind,
                 "data_files": [{"split": one, "path": f"{kind}/{one}-*"} for one in splits],
-            }
-            for kind, splits in sizes.items()
-        ],
-        "dataset_info": [
-            {
-                "config_name": kind,
-                "splits": [
-                    {"name": one, "num_bytes": size, "num_examples": rows}
-                    for one, (rows, size) in splits.items()
-                ],
             }
             for kind, splits in sizes.items()
         ],
@@ -99,11 +80,7 @@ def render_card(sizes: Sizes, issues: Iterable[SolvedIssue]) -> str:
         "duplicates are left out.\n",
         *table(
             ("kind", "split", "rows"),
-            [
-                (kind, one, rows)
-                for kind, splits in sizes.items()
-                for one, (rows, _) in splits.items()
-            ],
+            [(kind, one, rows) for kind, some in sizes.items() for one, rows in some.items()],
         ),
         "Issues and edits are their authors', under the licences of the repositories:\n",
         *table(

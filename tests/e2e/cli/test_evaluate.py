@@ -22,7 +22,6 @@ from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
 from tests.support.recorded.recording import RecordedAnswer
 from tests.support.recorded.server import RecordedServer
-from tests.support.s3 import S3Server, run_s3
 
 TILL, TESTS = shop.FILES["shop/till.py"], shop.FILES["tests/test_till.py"]
 GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")
@@ -285,65 +284,50 @@ async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
     for number in (1, 3):
         assert await benchmark.evaluate(*solve(number)) == 0
     parts = [str(benchmark.folder / f"part{number}") for number in (1, 2, 3)]
-    assert await benchmark.evaluate("--solve", str(benchmark.out), "--merge", parts[0]) == 0
-    merge = ["--solve", str(benchmark.out), "--json", "--merge", *parts]
-    capsys.readouterr()
     assert not (Path(parts[1]) / "results").exists(), "the killed shard has finished nothing"
     assert await benchmark.evaluate(*solve(2)) == 0
     assert not (Path(parts[1]) / "report.md").exists(), "a shard's report is its own"
     assert (Path(parts[1]) / "shards/2-of-3/report.md").exists()
-    capsys.readouterr()
-    for _ in range(2):
-        assert await benchmark.evaluate(*merge) == 0
-        found = document(capsys)
-        for key in ("instances", "resolved", "unresolved", "unfinished", "score"):
-            assert found[key] == wanted[key]
-        # What it cost depends on what the model's service had cached.
-        for key in ("oracle", "methods", "curve", "serial", "recall", "stages"):
-            assert found["selection"][key] == wanted["selection"][key]
+    asked = len(benchmark.llm.requests)
+    for added in (3, 0):
+        capsys.readouterr()
+        assert main(["learn", "merge", str(benchmark.out), *parts]) == 0
+        assert f"{added} results added" in capsys.readouterr().out
+    assert await benchmark.evaluate("--solve", str(benchmark.out), "--json", *quick) == 0
+    assert len(benchmark.llm.requests) == asked, "the shards have done it all"
+    found = document(capsys)
+    for key in ("instances", "resolved", "unresolved", "unfinished", "score"):
+        assert found[key] == wanted[key]
+    # What it cost depends on what the model's service had cached.
+    for key in ("oracle", "methods", "curve", "serial", "recall", "stages"):
+        assert found["selection"][key] == wanted["selection"][key]
     labels = [folder / "runs/labels.json" for folder in (benchmark.out, benchmark.folder / "whole")]
     assert json.loads(labels[0].read_text()) == json.loads(labels[1].read_text())
-    for wrong in (["--shard", "4/3"], ["--merge", "--shard", "1/3"]):
-        with_error = await benchmark.end(["--solve", str(benchmark.out), *wrong])
-        assert with_error == 2
+    assert await benchmark.end(["--solve", str(benchmark.out), "--shard", "4/3"]) == 2
 
 
 async def test_sampled_trajectories_become_rows_and_shards_share_the_work(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each on a machine of its own, of which one dies with its disk; they share an object store."""
-    with run_s3(benchmark.folder / "s3", monkeypatch) as s3:
-        await share_the_work(benchmark, capsys, s3)
-
-
-async def share_the_work(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str], s3: S3Server
-) -> None:
+    """They share a folder; one of them is killed."""
     names = name_shards(2)
     benchmark.llm.recording = shop.answers(shop.RIGHT_AT_ONCE)
     benchmark.repeat(names, keep=("problem_statement", "base_commit", "patch", "repo"))
     data, runs = benchmark.folder / "data", benchmark.folder / "sampled"
     trees = ["--trees", str(benchmark.folder / "trees")]
-    quick = ["--set", "strategy=codemonkeys", "--set", "samples=1", "--share", "s3://old/runs"]
-
-    def to(out: Path) -> list[str]:
-        return ["learn", "sample", str(data), "--out", str(out), *trees, *quick]
-
-    sample = to(runs)
-    given = ["--instances", str(benchmark.instances)]
+    quick = ["--set", "strategy=codemonkeys", "--set", "samples=1"]
+    sample = ["learn", "sample", str(data), "--out", str(runs), *trees, *quick]
+    collect = ["learn", "collect", str(data), "--instances", str(benchmark.instances)]
     assert await asyncio.to_thread(main, sample) == 2
     assert "no issue" in capsys.readouterr().err
-    lost = benchmark.folder / "lost"
-    await benchmark.kill([*to(lost), *given, "--shard", "2/2"], lost / f"runs/{names[1]}/run")
-    assert s3.list_objects() == []
+    assert await asyncio.to_thread(main, collect) == 0
+    await benchmark.kill([*sample, "--shard", "2/2"], runs / f"runs/{names[1]}/run")
     for number in (1, 2):
-        part = [*to(benchmark.folder / f"runs{number}"), *given, "--shard", f"{number}/2"]
-        assert await asyncio.to_thread(main, part) == 0
-    assert s3.list_objects() == sorted(f"old/runs/{name}.zip" for name in names)
+        assert await asyncio.to_thread(main, [*sample, "--shard", f"{number}/2"]) == 0
     asked = len(benchmark.llm.requests)
-    assert not data.exists(), "shards only read it"
     for _ in range(2):
-        assert await asyncio.to_thread(main, [*sample, *given]) == 0
+        capsys.readouterr()
+        assert await asyncio.to_thread(main, sample) == 0
         said = capsys.readouterr().out
         assert "2 issues done, 0 not finished" in said
         assert "2 attempts" in said, "none is counted twice"
@@ -352,16 +336,12 @@ async def share_the_work(
     rows = benchmark.folder / "rows"
     words = ["learn", "filter", str(data), *trees, "--out"]
     assert main(["learn", "filter", str(data), "--out", str(rows), "--shard", "1/2"]) == 2
-    for number in (1, 2):
-        part = [*words, str(benchmark.folder / f"rows{number}"), "--shard", f"{number}/2"]
-        assert await asyncio.to_thread(main, [*part, "--share", "s3://old/rows"]) == 0
-    parts = [str(benchmark.folder / "rows1"), "s3://old/rows"]
+    parts = [str(benchmark.folder / f"rows{number}") for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        assert await asyncio.to_thread(main, [*words, part, "--shard", f"{number}/2"]) == 0
     for added in (2, 0):
         assert await asyncio.to_thread(main, ["learn", "merge", str(rows), *parts]) == 0
         assert f"{added} results added" in capsys.readouterr().out
-    assert await asyncio.to_thread(main, ["learn", "merge", str(rows), "s3://none/rows"]) == 1
-    with pytest.raises(SystemExit):
-        main([*sample, "--share", "old"])
     assert await asyncio.to_thread(main, [*words, str(rows)]) == 0
     found = read_all_rows(rows)
     assert {row.issue for row in found.candidates if row.right} == set(names)

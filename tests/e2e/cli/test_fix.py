@@ -245,7 +245,7 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     assert found["serial"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
     assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
     assert await asyncio.to_thread(main, [*evaluate, "--out", str(runs / "told")]) == 0
-    assert (runs / "told/revisions_voted.svg").read_text().startswith("<svg")
+    assert "<svg" in (runs / "told/revisions_voted.svg").read_text()
     assert "## Majority voting" in (runs / "told/report.md").read_text()
 
 

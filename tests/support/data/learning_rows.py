@@ -127,6 +127,6 @@ def train_command(kind: TrainedKind, data: Path, model: Path, out: Path, python:
     """The arguments of `capuchin` that train on `data`, until its rows are known by heart."""
     return [
         "learn", "train", kind, str(data), "--base", str(model), "--out", str(out), "--python",
-        python, "--epochs", str(EPOCHS[kind]), "--learning-rate", _RATES[kind],
-        "--max-tokens", "2048",
+        python, "--set", f"epochs={EPOCHS[kind]}", "--set", f"learning_rate={_RATES[kind]}",
+        "--set", "max_tokens=2048",
     ]  # fmt: skip

@@ -56,7 +56,7 @@ def test_recall_by_budget_is_reported_and_so_is_what_cannot_be_measured(
     assert "has no commit 000" in found["missing"]["three"]
     assert "changes no source file" in found["missing"]["four"]
     assert "Not measured: 3 instances." in (out / "recall.md").read_text()
-    assert (out / "recall.svg").read_text().startswith("<svg")
+    assert "<svg" in (out / "recall.svg").read_text()
 
 
 def test_a_clone_that_is_not_whole_is_reported(

@@ -159,7 +159,7 @@ def test_the_folder_holds_report_figures_and_predictions(data: Dataset, tmp_path
     }
     assert len(rows) == 4
     for name in ("methods.svg", "candidates.svg", "calibration.svg"):
-        assert (tmp_path / "out" / name).read_text().startswith("<svg")
+        assert "<svg" in (tmp_path / "out" / name).read_text()
 
 
 def test_names_are_escaped_in_report_and_figures(tmp_path: Path) -> None:

@@ -76,23 +76,18 @@ async def test_a_history_gives_edit_base_tests_and_licence(tmp_path: Path) -> No
     assert dict(report.left_out) == {"no commit says that it closes the issue": 1}
 
 
-def test_pulls_are_collected_once_and_damage_is_noticed(
+def test_issues_are_collected_once_and_damage_is_noticed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {
-        "repository": "acme/shop",
-        "issue": {"number": 3, "title": "Wrong sum", "body": BODY},
-        "base_commit": "a" * 40,
-        "merged_at": "2024-01-01T00:00:00Z",
-        "patch": CODE + TESTS,
-        "licence": "MIT",
-    }
-    pulls, folder = tmp_path / "pulls.jsonl", tmp_path / "data"
-    pulls.write_text(json.dumps(row) + "\n")
+        "instance_id": "acme__shop-3", "repo": "acme/shop", "base_commit": "a" * 40, "patch": CODE,
+        "problem_statement": f"Wrong sum\n{BODY}",
+    }  # fmt: skip
+    rows, folder = tmp_path / "rows.jsonl", tmp_path / "data"
+    rows.write_text(json.dumps(row) + "\n")
     for _ in range(2):
-        assert main(["learn", "collect", str(folder), "--pulls", str(pulls)]) == 0
+        assert main(["learn", "collect", str(folder), "--instances", str(rows)]) == 0
     assert "holds 1 solved issue and 0 attempts" in capsys.readouterr().out
-    assert next(iter(read_issues(folder).values())).licence == "MIT"
     (folder / "issues.jsonl").write_text("{}\n")
     assert main(["learn", "filter", str(folder), "--out", str(tmp_path / "rows")]) == 2
     assert "is damaged" in capsys.readouterr().err

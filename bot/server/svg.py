@@ -1,4 +1,4 @@
-"""Elements of SVG pictures, for the charts of reports and of the dashboard."""
+"""Elements of SVG pictures, for the charts of the dashboard."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Data sets in the layout of Hugging Face's hub, read and written by the trainer's interpreter."""
+"""Data sets in the layout of Hugging Face's hub."""
 
 from __future__ import annotations
 
-import json
-import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 
@@ -19,36 +19,12 @@ from tests.support.data.learning_rows import APART, ROWS, write_learning_rows
 
 PATCH = diff_of("a = 1\nb = 1\n", "a = 2\nb = 1\n", "m.py")
 WRONG = diff_of("a = 1\nb = 1\n", "a = 3\nb = 1\n", "m.py")
-WRITE = """
-import datetime, json, sys
-from pathlib import Path
-import pyarrow, pyarrow.parquet
-for path, rows in json.loads(sys.stdin.read()).items():
-    for row in rows:
-        if isinstance(row.get("created_at"), int):
-            row["created_at"] = datetime.datetime.fromtimestamp(row["created_at"])
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-"""
-LOAD = """
-import json, sys
-from datasets import load_dataset
-from huggingface_hub import DatasetCard
-folder, kinds = sys.argv[1], sys.argv[2:]
-loaded = {kind: load_dataset(folder, kind) for kind in kinds}
-card = DatasetCard.load(folder + "/README.md")
-print(json.dumps({
-    "rows": {kind: {split: rows.num_rows for split, rows in one.items()}
-             for kind, one in loaded.items()},
-    "first": loaded["orm"]["train"][0], "licence": card.data.license,
-    "right": [row["right"] for row in loaded["candidates"]["test"]],
-}))
-"""
 
 
-def write_parquet(python: str, files: dict[Path, list[dict[str, Any]]]) -> None:
-    text = json.dumps({str(path): rows for path, rows in files.items()})
-    subprocess.run([python, "-c", WRITE], input=text.encode(), check=True)
+def write_parquet(files: dict[Path, list[dict[str, Any]]]) -> None:
+    for path, rows in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pl.DataFrame(rows).write_parquet(path)
 
 
 def instance(name: str, **more: object) -> dict[str, Any]:
@@ -64,16 +40,17 @@ def instance(name: str, **more: object) -> dict[str, Any]:
 
 
 def test_public_data_sets_are_read_as_they_lie_on_the_hub(
-    tmp_path: Path, trainer_python: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The fields of SWE-Gym, SWE-rebench and SWE-smith, and of runs on each of them."""
     gym, rebench, smith, runs = (tmp_path / name for name in ("gym", "rebench", "smith", "runs"))
     told = {"test_patch": PATCH, "base_commit": "a" * 40}
-    dated = instance("r-1", license_name="MIT", created_at=1_700_000_000, **told)
+    dated = instance(
+        "r-1", license_name="MIT", created_at=datetime(2023, 11, 14, tzinfo=UTC), **told
+    )
     messages = [{"role": "user", "content": "Mend it."}]
     solved = {"resolved": True, "messages": "[]"}
     write_parquet(
-        trainer_python,
         {
             gym / "data/train-00000-of-00002.parquet": [instance("g-1", version="1", **told)],
             gym / "data/train-00001-of-00002.parquet": [instance("g-2", version="1", **told)],
@@ -101,7 +78,7 @@ def test_public_data_sets_are_read_as_they_lie_on_the_hub(
         },
     )  # fmt: skip
     data = tmp_path / "data"
-    words = ["learn", "collect", str(data), "--python", trainer_python]
+    words = ["learn", "collect", str(data)]
     for source in (gym, rebench, smith / "data/train-00000-of-00001.parquet"):
         assert main([*words, "--instances", str(source)]) == 0
     issues = read_issues(data)
@@ -122,38 +99,38 @@ def test_public_data_sets_are_read_as_they_lie_on_the_hub(
         ("r-1", "trajectory", False),
         ("s-1", "m", True),
     }
-    assert main([*words, "--instances", str(tmp_path / "data")]) == 1, "it holds no parquet"
+    assert main([*words, "--instances", str(tmp_path / "data")]) == 2, "it holds no parquet"
 
 
-def test_rows_are_published_with_a_card_and_loaded_again(
-    tmp_path: Path, trainer_python: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_are_published_with_a_card_and_loaded_again(tmp_path: Path) -> None:
     rows, out = tmp_path / "rows", tmp_path / "published"
     issues = write_learning_rows(rows).issues
     solved = replace(
         issues[0], base_commit="a" * 40, tests=PATCH, fail_to_pass=("t::a",), pass_to_pass=()
     )
     write_rows(rows / "instances.jsonl", [to_instance(solved)])
-    words = ["learn", "publish", str(rows), "--out", str(out), "--python", trainer_python]
+    words = ["learn", "publish", str(rows), "--out", str(out)]
     assert main(words) == 0
     assert main(words) == 2, "it overwrites nothing"
     kinds = ["policy", "prm", "orm", "candidates", "instances"]
-    done = subprocess.run(
-        [trainer_python, "-c", LOAD, str(out), *kinds], capture_output=True, check=True
-    )
-    found = json.loads(done.stdout)
+    found = {
+        kind: {
+            file.name.partition("-")[0]: pl.read_parquet(file)
+            for file in sorted((out / kind).iterdir())
+        }
+        for kind in kinds
+    }
     sides = {"train": ROWS, "test": APART}
-    assert found["rows"] == {
+    assert {k: {side: len(rows) for side, rows in one.items()} for k, one in found.items()} == {
         **dict.fromkeys(kinds[:3], sides),
         "candidates": {side: 2 * count for side, count in sides.items()},
         "instances": {"test": 1},
     }
-    assert found["first"]["chosen"][0]["role"] == "assistant"
-    assert sorted(found["right"]) == [False] * APART + [True] * APART
+    assert found["orm"]["train"]["chosen"][0][0]["role"] == "assistant"
+    assert sorted(found["candidates"]["test"]["right"]) == [False] * APART + [True] * APART
     head = yaml.safe_load((out / "README.md").read_text().split("---\n")[1])
     assert head["size_categories"] == ["n<1K"]
-    assert found["licence"] == ["unknown"]
-    capsys.readouterr()
-    given = ["--instances", str(out / "instances"), "--python", trainer_python]
+    assert head["license"] == ["unknown"]
+    given = ["--instances", str(out / "instances")]
     assert main(["learn", "collect", str(tmp_path / "again"), *given]) == 0
     assert read_issues(tmp_path / "again").keys() == {solved.id}
