@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from pipeline.concurrency import gather_all
@@ -11,10 +12,10 @@ from pipeline.resources import Workspace
 from pipeline.selection.explain import describe_end
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.confidence import sigmoid, to_log_odds
-from pipeline.selection.scoring.readings import quote_expectation
 from pipeline.selection.scoring.standings import load_shipped_ratios
 from pipeline.selection.verdict import Judgement, Verdict, name_edits
 from pipeline.store import digest, load_or_run
+from prompts.text import strip_ansi
 from sandbox.frozen import Frozen, replace
 from sandbox.program import NO_ENV, Execution, repeat_environment
 
@@ -64,7 +65,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
         note = f"{what.capitalize()} {first} on the original code and passes with edit {name}."
         return replace(verdict, notes=(*verdict.notes, note))
     better = [c for c in among if runs[c].passed and _keeps_up(before, c, chosen)]
-    says = f" It prints: “{quote_expectation(runs[chosen].output)}”"
+    says = f" It prints: “{_quote_expectation(runs[chosen].output)}”"
     if not better:
         lost = found.base.passed
         how = "passes on the original code and fails" if lost else "fails"
@@ -124,3 +125,11 @@ def _keeps_up(further: Sequence[FurtherScript], candidate: int, chosen: int) -> 
         for runs in ran
         if candidate in runs and chosen in runs and runs[chosen].passed
     )
+
+
+def _quote_expectation(output: str) -> str:
+    """The last line that names what was expected, or else the last."""
+    lines = [line for line in strip_ansi(output).splitlines() if line.strip()]
+    named = [line for line in lines if "expect" in line.lower()]
+    last = (named or lines or ["it fails, and prints nothing"])[-1]
+    return textwrap.shorten(last, 120, placeholder=" …")

@@ -26,7 +26,6 @@ from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.scoring.canonical import read_base
 from pipeline.selection.scoring.confidence import limit_unfitted, recalibrate
-from pipeline.selection.scoring.readings import describe_readings
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests
 from pipeline.selection.ties import compare_by_brought_tests, score_candidates
 from pipeline.selection.verdict import (
@@ -197,7 +196,7 @@ class Judge:
             decided_by=decision.by,
             rounds=decision.rounds,
             further=decision.further,
-            notes=(*_list_readings(standings), *notes, *decision.notes, *_list_faults(table)),
+            notes=(*notes, *decision.notes, *_list_faults(table)),
             reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
@@ -372,11 +371,6 @@ def _final_verdict(
         recalibration=standings.recalibration,
         standings=standings.entries,
     )
-
-
-def _list_readings(standings: Standings) -> list[str]:
-    readings = standings.readings
-    return [describe_readings(standings.table, readings)] if readings else []
 
 
 def _list_faults(table: VoteTable) -> list[str]:

@@ -18,7 +18,7 @@ import dataclasses
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 from statistics import fmean
 from typing import TypeVar
@@ -35,7 +35,6 @@ from pipeline.selection.scoring.confidence import (
     weights_for,
 )
 from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
-from pipeline.selection.scoring.readings import Reading, find_readings, share_of_reading
 from pipeline.selection.voting import reproducing_tests, run_outcome
 from sandbox.frozen import Frozen, replace
 
@@ -189,26 +188,17 @@ class Standings:
         )
         return dataclasses.replace(self, entries=entries)
 
-    @cached_property
-    def readings(self) -> tuple[Reading, Reading] | None:
-        """The two ways in which the scripts read the issue, if they do; see `find_readings`."""
-        return find_readings(self.table, self.voters)
-
     def breaks(self, candidate: int) -> bool:
         """Whether it is known to break tests of the repository."""
         return bool(self.entries[candidate].broken)
 
     def confidence(self, candidate: int) -> float:
         """The probability, 0 to 1, that the candidate is right: text (fitted), executions (see
-        `ratios`) and the repository's own history (fitted), if there is enough. Where the issue can
-        be read in two ways, at most the share of the edits that read it as this one does."""
+        `ratios`) and the repository's own history (fitted), if there is enough."""
         weights = weights_for(self.repository)
         text = log_odds(self.text_evidence, weights, candidate)
         shift = self.recalibration.shift if self.recalibration else 0.0
-        found = sigmoid(text + self.entries[candidate].execution + shift)
-        if self.readings is None:
-            return found
-        return min(found, share_of_reading(self.readings, candidate))
+        return sigmoid(text + self.entries[candidate].execution + shift)
 
     def with_results(
         self,

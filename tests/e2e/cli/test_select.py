@@ -70,24 +70,6 @@ async def test_a_needless_large_file_does_not_win_over_two_equal_small_edits(des
     assert desk.report()["title"] == "small"
 
 
-async def test_an_issue_that_can_be_read_in_two_ways_is_named_as_such(desk: Desk) -> None:
-    words = "total(5, 2): expected {0}, got"
-    ask = "import sys\nfrom shop.till import total\nsum_ = total(5, 2)\n"
-    ask += f"print('{words}', sum_)\nsys.exit(0 if sum_ == {{0}} else 2)\n"
-    tests: list[str] = []
-    for name, wanted in (("sum", 7), ("product", 10)):
-        tests += ["--test", desk.file(f"{name}.py", ask.format(wanted))]
-    for name, code in (("sum", "a + b"), ("also", "b + a"), ("product", "a * b")):
-        desk.branch(name, {"shop/till.py": TILL.replace("a - b", code)})
-    edits = [word for name in ("sum", "also", "product") for word in ("--branch", name)]
-    await desk.select(*edits, *tests, "--confidence", "0", "--out", str(desk.out))
-    report = desk.report()
-    (note,) = [one for one in cast("list[str]", report["notes"]) if "in two ways" in one]
-    assert all(f"expected {wanted}" in note for wanted in (7, 10))
-    assert note in (desk.out / "report.md").read_text()
-    assert cast("float", report["confidence"]) <= 2 / 3
-
-
 async def test_edits_bring_their_own_tests_and_an_honest_no_has_its_exit_code(desk: Desk) -> None:
     desk.branch("claims", {"shop/till.py": NOT_RIGHT, "tests/test_total.py": TEST_FILE})
     desk.branch("other", {"shop/till.py": NOT_RIGHT + "\n# Done.\n"})

@@ -20,7 +20,6 @@ from pipeline.selection.methods import (
     rank_candidates,
     shortlist,
 )
-from pipeline.selection.scoring.readings import find_readings, share_of_reading
 from pipeline.selection.scoring.standings import (
     Standings,
     build_standings,
@@ -166,28 +165,6 @@ def test_what_is_learnt_of_one_edit_holds_for_all_with_its_diff() -> None:
 def test_confidence_grows_with_what_is_passed() -> None:
     none, some, every = (known(table([ONE, TWO], [row, "2"], "2")) for row in ("2", "0", "0"))
     assert 0 < none.confidence(0) < some.confidence(0) == every.confidence(0) < 1
-
-
-@pytest.mark.parametrize(
-    ("rows", "base", "parts"),
-    [
-        (["02", "02", "20"], "22", [2 / 3, 2 / 3, 1 / 3]),
-        (["02", "00", "20"], "22", None),  # one edit passes both
-        (["02", "20"], "20", None),  # the second passes without an edit
-        (["02", "21"], "22", None),  # nobody passes the second
-        (["01", "20"], "22", None),  # the second comes to no verdict with the first edit
-        (["020", "022", "202"], "222", [2 / 3, 2 / 3, 1 / 3]),
-    ],
-)
-def test_scripts_that_exclude_each_other_bound_the_estimate(
-    rows: list[str], base: str, parts: list[float] | None
-) -> None:
-    votes = table([ONE, TWO, THREE][: len(rows)], rows, base)
-    readings = find_readings(votes, voting_tests(votes))
-    found = readings and [share_of_reading(readings, c) for c in range(len(rows))]
-    assert found == (parts and pytest.approx(parts))
-    if parts:
-        assert all(known(votes).confidence(c) <= most for c, most in enumerate(parts))
 
 
 def test_voting_counts_every_test_and_ours_only_those_that_vote() -> None:
