@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from statistics import fmean
 from types import MappingProxyType
 
@@ -36,13 +36,8 @@ class EnsembleCase:
 
     @cached_property
     def evidence(self) -> TextEvidence:
-        """The evidence without the members' identities."""
+        """The evidence, which does not know the members."""
         return compute_text_evidence(self.forms, self.instance.problem_statement)
-
-    @cached_property
-    def evidence_with_records(self) -> TextEvidence:
-        """The evidence with the members' records on other repositories."""
-        return compute_text_evidence(self.forms, self.instance.problem_statement, self.record)
 
 
 def member_records(data: Dataset) -> MemberRecords:
@@ -137,11 +132,6 @@ def by_confidence(case: EnsembleCase) -> Sequence[int]:
     return choose(case.evidence, weights_for(case.instance.repo))
 
 
-def by_confidence_with_records(case: EnsembleCase) -> Sequence[int]:
-    """The fitted ranking with the members' records in other repositories."""
-    return choose(case.evidence_with_records, weights_for(case.instance.repo, "record"))
-
-
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         "shortest diff": shortest,
@@ -151,7 +141,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "confidence": by_confidence,
         "best record elsewhere": record,
         "majority, ties to best record elsewhere": support_record,
-        "confidence with records elsewhere": by_confidence_with_records,
     }
 )
 """By name, as reports print them. `elsewhere` marks those that read other repositories' labels."""
@@ -162,28 +151,14 @@ def chance_of_right(case: EnsembleCase, method: Method) -> float:
     return fmean(case.right[c] for c in method(case)) if case.members else 0.0
 
 
-def confidence_point(
-    case: EnsembleCase, *, with_records: bool = False
-) -> tuple[float, float] | None:
-    """The fitted confidence in the choice by it, and the chance that this choice is right.
-
-    `with_records`: the members' records in other repositories are known.
-    """
+def confidence_point(case: EnsembleCase) -> tuple[float, float] | None:
+    """The fitted confidence in the choice by it, and the chance that this choice is right."""
     if not case.members:
         return None
-    if with_records:
-        weights = weights_for(case.instance.repo, "record")
-        sure = confidence(case.evidence_with_records, weights)
-        return sure, chance_of_right(case, by_confidence_with_records)
     sure = confidence(case.evidence, weights_for(case.instance.repo))
     return sure, chance_of_right(case, by_confidence)
 
 
-CONFIDENCE_POINTS: Mapping[str, Callable[[EnsembleCase], tuple[float, float] | None]] = {
-    "confidence": confidence_point,
-    "confidence with records elsewhere": partial(confidence_point, with_records=True),
-}
-"""By method that states a confidence."""
 DRAWS = 5
 """Random ensembles of each size for the curve, per instance."""
 CURVE: Mapping[str, Method] = {
@@ -213,10 +188,7 @@ def evaluate(
     results = {
         name: [chance_of_right(case, method) for case in found] for name, method in methods.items()
     }
-    sure = {
-        name: [point for case in found if (point := state(case))]
-        for name, state in CONFIDENCE_POINTS.items()
-    }
+    sure = {"confidence": [point for case in found if (point := confidence_point(case))]}
     members = {
         member: [float(data.is_right(member, i.instance_id)) for i in data.instances]
         for member in data.members

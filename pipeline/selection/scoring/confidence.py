@@ -10,15 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Final
 
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Recalibration
 from pipeline.selection.scoring.features import FeatureRow, TextEvidence, best
 from sandbox.frozen import Frozen
-
-Kind = Literal["anonymous", "record"]
-"""Whether the weights use the sources' records on other repositories."""
 
 _MAX_LOG_ODDS = 6.0
 _BASE_RATE = 0.5
@@ -65,8 +62,8 @@ class ConfidenceModel(Frozen):
     data: str
     method: str
     command: str
-    fits: Mapping[Kind, Fit]
-    curves: Mapping[Kind, tuple[CalibrationBin, ...]]
+    fit: Fit
+    curve: tuple[CalibrationBin, ...]
     """Calibration over choices in repositories that the weights had not seen."""
 
 
@@ -77,9 +74,9 @@ def load_shipped_model() -> ConfidenceModel:
     return ConfidenceModel.model_validate_json(text)
 
 
-def weights_for(repository: str | None, kind: Kind = "anonymous") -> Weights:
+def weights_for(repository: str | None) -> Weights:
     """The weights for an issue of this repository, never fitted on its own labels."""
-    fit = load_shipped_model().fits[kind]
+    fit = load_shipped_model().fit
     return fit.without.get(repository or "", fit.whole)
 
 

@@ -189,18 +189,10 @@ class EditFeatures:
 
     added: float
     removed: float
-    regions: float
-    files: float
-    adds_only: float
-    removes_only: float
     new_file: float
     tests: float
     irrelevant_files: float
     """It includes tests, documents or leftover scripts; thirty count as one."""
-    definition: float
-    imports: float
-    guard: float
-    """It checks a type or attribute, or catches an exception."""
     raises: float
     prints: float
     file_named: float
@@ -224,16 +216,9 @@ def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
     return EditFeatures(
         added=math.log1p(len(added)),
         removed=math.log1p(len(removed)),
-        regions=math.log1p(len(found)),
-        files=math.log1p(len(form.files)),
-        adds_only=float(not removed),
-        removes_only=float(not added),
         new_file=float(any(file.change.startswith("new") for file in form.files)),
         tests=float(any(is_test(path) for path in form.irrelevant_files)),
         irrelevant_files=float(bool(form.irrelevant_files)),
-        definition=float(added.count("def") > removed.count("def")),
-        imports=float("import" in come),
-        guard=float(bool(come & {"isinstance", "hasattr", "getattr", "try"})),
         raises=float("raise" in come and "raise" not in gone),
         prints=float("print" in come),
         file_named=float(bool(stems & words)),
@@ -286,14 +271,8 @@ def compute_independent_evidence(
     )
 
 
-def compute_text_evidence(
-    forms: Sequence[CanonicalEdit], issue: str = "", record: Sequence[float] | None = None
-) -> TextEvidence:
-    """The evidence for each of `forms`, the candidates for `issue`.
-
-    `record`: by candidate, the log-odds that its source's edits for *other* repositories are right,
-    if known; without it, all sources count the same.
-    """
+def compute_text_evidence(forms: Sequence[CanonicalEdit], issue: str = "") -> TextEvidence:
+    """The evidence for each of `forms`, the candidates for `issue`."""
     groups = tuple(clusters([form.key for form in forms]))
     profiles = [edit_profile(form) for form in forms]
     alike: dict[str, SimilarityMatrix] = {
@@ -303,34 +282,16 @@ def compute_text_evidence(
     }
     words = words_of(issue)
     rows: list[FeatureRow] = [{**vars(edit_features(form, words))} for form in forms]
-    _add_sizes(rows)
-    _add_support(rows, groups)
-    for kind, matrix in alike.items():
-        _add_similarity(rows, kind, matrix)
-    known = record or [0.0] * len(forms)
-    _add_record(rows, groups, known)
-    whole = _measure_agreement(groups, alike, len(forms))
-    whole["record_mean"] = fmean(known) if known else 0.0
-    return TextEvidence(groups, alike, tuple(rows), whole)
-
-
-def _add_sizes(rows: Sequence[FeatureRow]) -> None:
-    """Add how far each size exceeds the median."""
-    for size in ("added", "removed") if rows else ():
-        middle = median(row[size] for row in rows)
-        for row in rows:
-            row[f"{size}_beyond"] = max(row[size] - middle, 0.0)
-
-
-def _add_support(rows: Sequence[FeatureRow], groups: Sequence[Cluster]) -> None:
-    others = max(len(rows) - 1, 1)
+    middle = median(row["removed"] for row in rows) if rows else 0.0
+    for row in rows:
+        row["removed_beyond"] = max(row["removed"] - middle, 0.0)
     for group in groups:
         for member in group.members:
-            row = rows[member]
-            row["share"] = (group.support - 1) / others
-            row["support"] = math.log(group.support)
-            row["leads"] = float(group.support == groups[0].support)
-            row["alone"] = float(group.support == 1)
+            rows[member]["support"] = math.log(group.support)
+    for kind, matrix in alike.items():
+        _add_similarity(rows, kind, matrix)
+    whole = _measure_agreement(groups, alike, len(forms))
+    return TextEvidence(groups, alike, tuple(rows), whole)
 
 
 def _add_similarity(rows: Sequence[FeatureRow], kind: str, matrix: SimilarityMatrix) -> None:
@@ -345,28 +306,11 @@ def _add_similarity(rows: Sequence[FeatureRow], kind: str, matrix: SimilarityMat
         row[f"{kind}_nearest"] = max(others, default=0.0)
 
 
-def _add_record(
-    rows: Sequence[FeatureRow], groups: Sequence[Cluster], record: Sequence[float]
-) -> None:
-    # Sources whose edits are right less often than one in six add almost nothing.
-    weight = [max(value + 1.5, 0.0) for value in record]
-    total = sum(weight) or 1.0
-    for group in groups:
-        for member in group.members:
-            row = rows[member]
-            row["record"] = record[member]
-            row["record_best"] = max(record[other] for other in group.members)
-            row["record_share"] = sum(weight[other] for other in group.members) / total
-
-
 def _measure_agreement(
     groups: Sequence[Cluster], alike: dict[str, SimilarityMatrix], count: int
 ) -> FeatureRow:
-    shares = [group.support / count for group in groups]
-    entropy = -sum(share * math.log(share) for share in shares)
     whole: FeatureRow = {
         "candidates": math.log(count) if count else 0.0,
-        "entropy": entropy / math.log(max(count, 2)),
         "distinct": len(groups) / max(count, 1),
     }
     for kind, matrix in alike.items():

@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lab.dataset import Dataset, read_dataset
-from pipeline.lab.predictions import CaseBuilder, EnsembleCase
+from pipeline.lab.predictions import CaseBuilder
 from pipeline.lab.scoring import reliability_curve
 from pipeline.selection.scoring.confidence import (
     ConfidenceModel,
     Fit,
-    Kind,
     Weights,
     choose,
     confidence,
@@ -49,12 +48,11 @@ except ModuleNotFoundError as missing:
 
 _NEGATIVE = frozenset(
     {
-        *("added", "added_beyond", "removed", "removed_beyond", "regions", "files", "new_file"),
-        *("tests", "definition", "imports", "guard", "raises", "prints"),
-        *("file_named", "place_named", "alone", "entropy", "distinct"),
+        *("added", "removed", "removed_beyond", "new_file", "tests", "raises", "prints"),
+        *("file_named", "place_named", "distinct"),
     }
 )
-_POSITIVE = frozenset({"adds_only", "removes_only", "share", "support", "leads", "margin"})
+_POSITIVE = frozenset({"support", "margin"})
 _SIMILARITY_PREFIXES = ("tokens_", "lines_", "places_")
 _UNSIGNED = frozenset({"irrelevant_files", "bias", "candidates"})
 
@@ -68,20 +66,18 @@ SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
 """How many members each random ensemble has; drawn twice for ranks, once for probabilities."""
 STRONG_SHARE = 0.7
 """The best share of members, by labels, from which half the ensembles for ranks are drawn."""
-UPPER_SHARE: dict[Kind, float] = {"anonymous": 0.5, "record": 1.0}
+UPPER_SHARE = 0.5
 """The best share of members, by labels, from which ensembles of similar strength are drawn. Unknown
 sources are assumed to be as good as today's: the better half."""
 NEIGHBOUR_RATIO = 1.3
 """How many neighbours in strength each member of such an ensemble is drawn from."""
-RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
+RANK_PENALTY = 0.03
 """The ridge penalty on squared standardised weights, per mean log-likelihood of a choice."""
 PROBABILITY_PENALTY = 0.003
 COMMAND = "python -m tests.benchmarks.fitting.fit_confidence INSTANCES PREDICTIONS LABELS OUT"
 FOLDS = 4
 """Folds: probabilities are fitted to ranks that were fitted without the fold."""
-CHOSEN_FEATURES = (
-    "share", "support", "alone", "tokens_mean", "tokens_nearest", "added", "removed", "files",
-)  # fmt: skip
+CHOSEN_FEATURES = ("support", "tokens_mean", "tokens_nearest", "added", "removed")
 
 
 @dataclass(frozen=True)
@@ -95,8 +91,8 @@ class EnsembleSample:
     right: tuple[bool, ...]
 
 
-def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
-    """Draw random ensembles for every instance. Those for ranks are the same for both kinds."""
+def samples(data: Dataset) -> list[EnsembleSample]:
+    """Draw random ensembles for every instance."""
     draw = random.Random(2026)
     builder = CaseBuilder(data)
     ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
@@ -105,7 +101,7 @@ def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
         for number, size in enumerate(SIZES * 3):
             like = number >= 2 * len(SIZES)
             pool = (
-                _pick_neighbours(ordered, size, UPPER_SHARE[kind], draw)
+                _pick_neighbours(ordered, size, UPPER_SHARE, draw)
                 if like
                 else ordered[: _share_count(ordered, STRONG_SHARE)]
                 if number % 2
@@ -114,7 +110,7 @@ def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
             members = draw.sample(pool, min(size, len(pool)))
             case = builder.build(instance, members)
             if case.members:
-                found.append(EnsembleSample(instance.repo, like, _evidence(case, kind), case.right))
+                found.append(EnsembleSample(instance.repo, like, case.evidence, case.right))
     return found
 
 
@@ -130,10 +126,6 @@ def _pick_neighbours(
 
 def _share_count(ordered: Sequence[str], share: float) -> int:
     return max(int(len(ordered) * share), 1)
-
-
-def _evidence(case: EnsembleCase, kind: Kind) -> TextEvidence:
-    return case.evidence_with_records if kind == "record" else case.evidence
 
 
 def fit_rank(
@@ -192,7 +184,7 @@ def weight_sign(name: str) -> int:
         return -1
     if name in _POSITIVE or name.startswith(_SIMILARITY_PREFIXES):
         return 1
-    if name in _UNSIGNED or name.startswith("record"):
+    if name in _UNSIGNED:
         return 0
     raise KeyError(name)
 
@@ -239,24 +231,24 @@ def _by_name(names: Sequence[str], weights: Vector) -> dict[str, float]:
     return {name: round(float(value), 6) for name, value in zip(names, weights, strict=True)}
 
 
-def fit_weights(found: Sequence[EnsembleSample], kind: Kind) -> Weights:
+def fit_weights(found: Sequence[EnsembleSample]) -> Weights:
     """Fit both steps; probabilities see ranks that were fitted on other repositories."""
-    names = [n for n in found[0].evidence.rows[0] if kind == "record" or "record" not in n]
+    names = list(found[0].evidence.rows[0])
     rows: list[dict[str, float]] = []
     right: list[float] = []
     for inside, outside in _repository_folds(found):
-        rank = Weights(rank=fit_rank(inside, RANK_PENALTY[kind], names), probability={})
+        rank = Weights(rank=fit_rank(inside, RANK_PENALTY, names), probability={})
         for sample in (s for s in outside if s.equal_strength):
             scores = ranking(sample.evidence, rank)
             tops = best(range(len(scores)), scores)
             rows.append(probability_features(sample.evidence, scores))
             right.append(sum(sample.right[c] for c in tops) / len(tops))
-    whole = [n for n in found[0].evidence.agreement if kind == "record" or "record" not in n]
-    more = ["record_best"] if kind == "record" else []
-    chosen = [f"chosen_{n}" for n in (*CHOSEN_FEATURES, *more)]
+    chosen = [f"chosen_{name}" for name in CHOSEN_FEATURES]
     return Weights(
-        rank=fit_rank(found, RANK_PENALTY[kind], names),
-        probability=fit_probability(rows, right, ["bias", "margin", *whole, *chosen]),
+        rank=fit_rank(found, RANK_PENALTY, names),
+        probability=fit_probability(
+            rows, right, ["bias", "margin", *found[0].evidence.agreement, *chosen]
+        ),
     )
 
 
@@ -276,28 +268,25 @@ def _repository_folds(
 
 def fit(data: Dataset, data_note: str, command: str) -> ConfidenceModel:
     """Fit all weights: on everything, and without each repository."""
-    fits: dict[Kind, Fit] = {}
-    curves: dict[Kind, list[tuple[float, float]]] = {"anonymous": [], "record": []}
-    for kind, points in curves.items():
-        found = samples(data, kind)
-        without: dict[str, Weights] = {}
-        for repo in sorted({s.repo for s in found}):
-            weights = fit_weights([s for s in found if s.repo != repo], kind)
-            without[repo] = weights
-            for sample in found:
-                if sample.repo == repo and sample.equal_strength:
-                    tops = choose(sample.evidence, weights)
-                    share = sum(sample.right[c] for c in tops) / len(tops)
-                    points.append((confidence(sample.evidence, weights), share))
-        fits[kind] = Fit(whole=fit_weights(found, kind), without=without)
+    points: list[tuple[float, float]] = []
+    found = samples(data)
+    without: dict[str, Weights] = {}
+    for repo in sorted({s.repo for s in found}):
+        weights = fit_weights([s for s in found if s.repo != repo])
+        without[repo] = weights
+        for sample in found:
+            if sample.repo == repo and sample.equal_strength:
+                tops = choose(sample.evidence, weights)
+                share = sum(sample.right[c] for c in tops) / len(tops)
+                points.append((confidence(sample.evidence, weights), share))
     return ConfidenceModel(
         date=datetime.now(UTC).date().isoformat(),
         data=data_note,
         method="conditional logit over random ensembles of the members, then logistic regression "
         "of whether the first is right; ridge penalties; repositories kept whole in folds",
         command=command,
-        fits=fits,
-        curves={kind: tuple(reliability_curve(points)) for kind, points in curves.items()},
+        fit=Fit(whole=fit_weights(found), without=without),
+        curve=tuple(reliability_curve(points)),
     )
 
 

@@ -33,15 +33,15 @@ def forms(*lines: str) -> list[CanonicalEdit]:
 
 def test_the_ranking_is_the_weighted_sum_of_the_evidence() -> None:
     evidence = compute_text_evidence(forms("return 1", "return 1", "return 2"))
-    weights = Weights(rank={"share": 2.0, "alone": -1.0}, probability={"bias": 0.0})
-    assert ranking(evidence, weights) == [1.0, 1.0, -1.0]
+    weights = Weights(rank={"support": 2 / math.log(2)}, probability={"bias": 0.0})
+    assert ranking(evidence, weights) == [2.0, 2.0, 0.0]
     assert choose(evidence, weights) == [0, 1]
     assert confidence(evidence, weights) == 0.5
 
 
 def test_the_margin_is_the_log_odds_among_distinct_edits() -> None:
     evidence = compute_text_evidence(forms("return 1", "return 1", "return 2"))
-    weights = Weights(rank={"share": 2.0}, probability={})
+    weights = Weights(rank={"support": 1 / math.log(2)}, probability={})
     # Scores 1 and 0: the share of the first is e / (e + 1), so its odds are e.
     assert math.isclose(probability_features(evidence, ranking(evidence, weights))["margin"], 1.0)
     alone = compute_text_evidence(forms("return 1"))
@@ -66,7 +66,7 @@ def test_without_candidates_there_is_no_confidence() -> None:
 
 
 def test_no_repository_is_judged_by_weights_fitted_on_it() -> None:
-    fit = load_shipped_model().fits["anonymous"]
+    fit = load_shipped_model().fit
     assert weights_for("django/django") == fit.without["django/django"] != fit.whole
     assert weights_for("acme/shop") == weights_for(None) == fit.whole
 
@@ -77,16 +77,15 @@ def test_the_shipped_weights_say_where_they_come_from_and_are_calibrated() -> No
     assert fitted.data
     assert fitted.method
     assert "tests.benchmarks.fitting.fit_confidence" in fitted.command
-    for kind in ("anonymous", "record"):
-        assert calibration_error(fitted.curves[kind]) < 0.05
+    assert calibration_error(fitted.curve) < 0.05
 
 
 def test_every_weight_belongs_to_evidence_that_there_is() -> None:
     evidence = compute_text_evidence(forms("return 1", "return 2"))
-    for fit in load_shipped_model().fits.values():
-        for weights in (fit.whole, *fit.without.values()):
-            assert set(weights.rank) <= set(evidence.rows[0])
-            assert set(weights.probability) <= set(probability_features(evidence, [0.0, 0.0]))
+    fit = load_shipped_model().fit
+    for weights in (fit.whole, *fit.without.values()):
+        assert set(weights.rank) <= set(evidence.rows[0])
+        assert set(weights.probability) <= set(probability_features(evidence, [0.0, 0.0]))
 
 
 def test_it_needs_enough_outcomes_and_moves_towards_them_but_not_all_the_way() -> None:
