@@ -49,7 +49,7 @@ class Choice:
     """How many of the tests were written by testing machines."""
 
 
-class Selector:
+class ExternalJudge:
     """Chooses for one issue in one codebase. The store is for one set of edits."""
 
     def __init__(self, workspace: Workspace, *, model: Model | None, reward: Reward | None) -> None:
@@ -58,7 +58,7 @@ class Selector:
         self._model = model
         self._judge_edits = Judge(workspace, model=model, reward=reward).judge
 
-    async def select(
+    async def choose(
         self, issue: Issue, edits: Sequence[ExternalEdit], given: Sequence[ExternalTest] = ()
     ) -> Choice:
         """Choose among `edits`. Writes tests unless one of `given` fails on the unedited code: an

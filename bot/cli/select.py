@@ -42,7 +42,7 @@ from bot.cli.run_input import (
 )
 from bot.cli.stopwatch import BusySeconds
 from bot.comments.candidates import render_verdict
-from bot.data.job import SelectionRequest, SelectOutcome
+from bot.data.job import SelectOutcome
 from bot.runner.models import check_models, is_solver_set
 from bot.runner.sandbox import SELECT_OWNER
 from bot.safe_text import printable
@@ -154,10 +154,11 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
     async with open_run(settings, SELECT_OWNER, job, store, out) as (runner, report_progress):
         chosen = await runner.select(
             job,
-            SelectionRequest(edits, task.tests),
+            edits,
             store,
             in_flight=InFlightWork(),
             on_progress=report_progress,
+            tests=task.tests,
         )
     seconds = await CURRENT.get().stopwatch.read(store, chosen.environment)
     return await asyncio.to_thread(_write_results, args, out, task, start, chosen, seconds)

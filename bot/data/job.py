@@ -13,9 +13,8 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.data.types import Account, Issue, NoFix, Selection
-from pipeline.edits.external import ExternalEdit
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.select import Choice, ExternalTest
+from pipeline.select import Choice
 from pipeline.store import Store
 from pipeline.workflows.plan import Plan
 from sandbox.engine import EnvironmentSpec
@@ -97,10 +96,3 @@ SolveOutcome = Outcome[Selection | NoFix]
 PlanOutcome = Outcome[Plan | NoFix]
 SelectOutcome = Outcome[Choice | NoFix]
 """The result of choosing among edits from any source; `NoFix` if no tests can run here."""
-
-
-@dataclass(frozen=True)
-class SelectionRequest:
-    edits: Sequence[ExternalEdit]
-    tests: Sequence[ExternalTest] = ()
-    """Tests to choose by, in addition to those in the edits."""

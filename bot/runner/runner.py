@@ -13,7 +13,6 @@ from bot.data.job import (
     Job,
     Outcome,
     PlanOutcome,
-    SelectionRequest,
     SelectOutcome,
     SolveOutcome,
     VerificationRequest,
@@ -28,6 +27,7 @@ from pipeline.context.finder import SECONDS_KEY, ContextSeconds
 from pipeline.data.presets import apply_preset
 from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
+from pipeline.edits.external import ExternalEdit
 from pipeline.edits.patches import create_patch
 from pipeline.environment.facts import EnvironmentFacts, facts_of, inform
 from pipeline.environment.prepare import (
@@ -43,7 +43,7 @@ from pipeline.models.metering import Meter
 from pipeline.models.wrappers import RETRY_WAITS
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
-from pipeline.select import Selector
+from pipeline.select import ExternalJudge, ExternalTest
 from pipeline.solve import Solver
 from pipeline.store import SharingStore, Store
 from pipeline.workflows.abstain import find_unsolvable
@@ -129,18 +129,22 @@ class PipelineRunner:
     async def select(
         self,
         job: Job,
-        request: SelectionRequest,
+        edits: Sequence[ExternalEdit],
         store: Store,
         *,
         in_flight: InFlightWork,
         on_progress: OnProgress,
+        tests: Sequence[ExternalTest] = (),
     ) -> SelectOutcome:
-        """Choose among edits from any source. Without a solver model, no tests are written."""
+        """Choose among edits from any source, by `tests` too. Without a solver model, no tests are
+        written."""
         if unsolvable := find_unsolvable(job.codebase, job.options.test_command):
             return Outcome(unsolvable, ())
         async with self.open_selection(job, store, in_flight, on_progress) as space:
-            selector = Selector(space.workspace, model=space.models.solver, reward=space.models.orm)
-            choice = await selector.select(job.issue, request.edits, request.tests)
+            judge = ExternalJudge(
+                space.workspace, model=space.models.solver, reward=space.models.orm
+            )
+            choice = await judge.choose(job.issue, edits, tests)
         return await space.outcome(choice)
 
     async def revise(

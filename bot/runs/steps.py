@@ -17,7 +17,7 @@ from bot.comments.status import (
     render_started,
 )
 from bot.data.github_facts import PullRequestFacts
-from bot.data.job import Outcome, SelectionRequest
+from bot.data.job import Outcome
 from bot.data.pull import PullRecord
 from bot.data.run import Mode, Run, RunStatus
 from bot.errors import Forbidden, RepositoryGone
@@ -188,7 +188,7 @@ async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
         await ctx.fetch(ctx.checkout.base)  # a mirror that was made anew lacks it
         job = await ctx.build_job(await ctx.open_codebase(), issue)
         chosen = await ctx.runner.select(
-            job, SelectionRequest(edits), ctx.store, in_flight=lease.in_flight, on_progress=report
+            job, edits, ctx.store, in_flight=lease.in_flight, on_progress=report
         )
     await lease.save(replace(ctx.run, dollars=chosen.dollars))
     judged = replace(ctx.run, status=RunStatus.JUDGED)

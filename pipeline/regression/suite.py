@@ -15,6 +15,14 @@ from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.registry import is_runnable, scan_codebase
 from pipeline.languages.test_command import TestCommand
+from pipeline.regression.affected_tests import (
+    EDIT_SECONDS,
+    ChosenTests,
+    TouchedCode,
+    choose_tests,
+    find_touched,
+    tests_that_ran,
+)
 from pipeline.regression.command import NO_COMMAND, RequestedTests, find_commands
 from pipeline.regression.compare import (
     REPEATS,
@@ -27,14 +35,6 @@ from pipeline.regression.counts import CountReporter
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.regression.select_tests import (
-    EDIT_SECONDS,
-    ChosenTests,
-    TouchedCode,
-    choose_tests,
-    find_touched,
-    tests_that_ran,
-)
 from pipeline.resources import Workspace
 from sandbox.frozen import replace
 from sandbox.program import Ending

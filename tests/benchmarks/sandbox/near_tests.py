@@ -31,10 +31,10 @@ from pipeline.environment.check import find_test_files
 from pipeline.lab.recall import find_clone
 from pipeline.languages.conventions import is_test
 from pipeline.languages.python.import_graph import scan_code
+from pipeline.regression.affected_tests import find_touched, tests_that_ran
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.runner import TestRun, TestRunner
-from pipeline.regression.select_tests import find_touched, tests_that_ran
 from pipeline.resources import Workspace
 from pipeline.store import DirStore
 from sandbox.base import Sandbox

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipeline.data.suite_reports import SuiteRun
 from pipeline.languages.python.import_graph import scan_code
+from pipeline.regression.affected_tests import TouchedCode, choose_tests, find_touched
 from pipeline.regression.results import TestRun
-from pipeline.regression.select_tests import TouchedCode, choose_tests, find_touched
 from sandbox.frozen import replace
 from sandbox.program import Execution
 
