@@ -93,7 +93,7 @@ def _change(
     region: tuple[int, int, int, int],
     start: int,
 ) -> TokenChange:
-    i, j, k, m = _slide_down(old, new, region)
+    i, j, k, m = region
     gone, come = old[i:j], new[k:m]
     removed = [*chain.from_iterable(_with_newline(unit) for unit in gone)]
     added = [*chain.from_iterable(_with_newline(unit) for unit in come)]
@@ -113,20 +113,6 @@ def _change(
         tuple(unit.tokens for unit in gone),
         tuple(unit.tokens for unit in come),
     )
-
-
-def _slide_down(
-    old: Sequence[LogicalLine], new: Sequence[LogicalLine], region: tuple[int, int, int, int]
-) -> tuple[int, int, int, int]:
-    """Move a pure insertion or removal as far down as possible: `a+b|a` is the same as `a|b+a`."""
-    i, j, k, m = region
-    if i == j:
-        while m < len(new) and j < len(old) and new[k].tokens == new[m].tokens == old[j].tokens:
-            i, j, k, m = i + 1, j + 1, k + 1, m + 1
-    elif k == m:
-        while j < len(old) and m < len(new) and old[i].tokens == old[j].tokens == new[m].tokens:
-            i, j, k, m = i + 1, j + 1, k + 1, m + 1
-    return i, j, k, m
 
 
 def _with_newline(unit: LogicalLine) -> tuple[str, ...]:
