@@ -160,7 +160,7 @@ def _collect_trajectories(path: Path, data: DataWriter) -> None:
     report = CollectReport()
     for attempt in read_trajectories(path, data.issues, report):
         data.add(LearningData((), (attempt,)))
-    _report(None, report, "trajectory")
+    _report(None, report, "attempt")
 
 
 async def _collect_runs(runs: Path, repository: str, data: DataWriter) -> None:

@@ -90,7 +90,7 @@ def test_public_data_sets_are_read_as_they_lie_on_the_hub(
     capsys.readouterr()
     assert main([*words, "--trajectories", str(runs)]) == 0
     said = capsys.readouterr().out
-    assert "4 trajectories taken" in said
+    assert "4 attempts taken" in said
     assert "1 left out: its issue is not collected" in said
     found = [one for place in index_attempts(data).values() for one in read_group(data, place)]
     assert {(one.issue, one.source.partition(" ")[0], one.resolved) for one in found} == {
