@@ -179,7 +179,7 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
         assert text.startswith("# yaml-language-server: $schema=https://bot.acme.test/schema/")
         assert parse_config(text) == RepoConfig()
         all_set = re.sub(r"^#(?! )|^#(?=  \w)", "", text, flags=re.M)
-        assert all_set.count("\nsamples: ") == all_set.count("\n  person: ") == 1
+        assert all_set.count("\nsamples: ") == all_set.count("\n  run: ") == 1
         assert parse_config(all_set) == RepoConfig()
         assert [run.conclusion for run in repo.check_runs if run.name == CHECK_NAME] == ["success"]
 

@@ -93,6 +93,7 @@ async def test_docker_is_down(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     async with start_recorded_bot(patience_seconds=0) as bot:
+        monkeypatch.delenv("DOCKER_HOST")  # the bot has it
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
