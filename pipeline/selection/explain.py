@@ -57,9 +57,10 @@ def _describe_evidence(
     """The evidence about one candidate; `alike` is what was said of those that behave alike."""
     stands = standings.entries[candidate]
     scripts = len(standings.voters)
-    parts = [f"It passes {_describe_share(stands.passes, scripts)} that show the issue"]
+    parts = [f"It passes {_describe_share(stands.passes, scripts)} that reproduce the issue"]
     if scripts == 1:
-        parts = [f"It {'passes' if stands.passes else 'fails'} the one script that shows the issue"]
+        verb = "passes" if stands.passes else "fails"
+        parts = [f"It {verb} the one script that reproduces the issue"]
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
     parts += _describe_others(standings, candidate, names, alike=alike)
     if stands.broken is not None:

@@ -106,7 +106,7 @@ def a_selection(
         change="It adds now.",
         context=Context(files=()),
         method="evidence",
-        why="It passes 2 of the 2 scripts that show the issue.",
+        why="It passes both scripts that reproduce the issue.",
         order=(1, 0),
     )
     return Selection(candidate=chosen, decided_by="evidence", confidence=0.85, evidence=evidence)

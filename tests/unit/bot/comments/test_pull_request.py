@@ -29,7 +29,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "`tests/test_total.py` is new. It fails on the original code and passes with the change",
         "```text\nassert -1 == 3\n1 failed\n```",
         "```text\n1 passed\n```",
-        "It passes 2 of the 2 scripts that show the issue.",
+        "It passes both scripts that reproduce the issue.",
         "correct with a probability of 85%",
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
