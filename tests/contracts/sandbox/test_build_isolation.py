@@ -33,12 +33,6 @@ from tests.support.registry import LocalRegistry
 __all__ = ["any_engine"]
 
 
-SUBNET = "10.213.77"
-KNOCK = (
-    "import socket, sys; link = socket.create_connection(('127.0.0.1', 3142)); "
-    "link.sendall(('CONNECT %s:%s HTTP/1.1' % tuple(sys.argv[1:])).encode() + b'\\r\\n' * 2); "
-    "print(link.recv(99).decode())"
-)
 WORKFLOW = """\
 on: push
 jobs:
@@ -126,7 +120,6 @@ async def test_an_image_that_would_keep_a_secret_is_thrown_away_and_the_log_hide
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"network": "host"}, "must not be the host's"),
         ({"npm_registry": "https://a:b@npm.example"}, "npm_registry must not carry"),
         ({"secrets": {"PATH": "long enough"}}, '"PATH" is not a variable'),
         ({"secrets": {"A-B": "long enough"}}, '"A-B" is not a variable'),
