@@ -34,8 +34,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from bot.data.refusal import PublishProblem, Refusal, SwapProblem
-from bot.data.run import Failure
+from bot.data.failure import NO_FACTS, Failure, FailureFacts, PublishProblem
+from bot.data.refusal import Refusal, SwapProblem
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
 from pipeline.data.types import Reproduction, Selection
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
@@ -67,12 +67,12 @@ class RunEnded(BotError):
 
 
 class RunFailed(RunEnded):
-    """The run ended without an answer; `failure` and `detail` are reported to the maintainer."""
+    """The run ended without an answer; `failure` and `facts` are reported to the maintainer."""
 
-    def __init__(self, failure: Failure, detail: str = "") -> None:
+    def __init__(self, failure: Failure, facts: FailureFacts = NO_FACTS) -> None:
         super().__init__(failure.value)
         self.failure = failure
-        self.detail = detail
+        self.facts = facts
 
 
 class RunRefused(RunEnded):
@@ -86,8 +86,8 @@ class RunRefused(RunEnded):
 class SwapRefused(RunEnded):
     """Another edit cannot replace the one in pull request `number`.
 
-    `detail` says why an edit is forbidden, or is `PublishRefused.detail` of the push of `edit`;
-    `test` is the reproduction test that fails.
+    `facts` say why an edit is forbidden, or GitHub does not take `edit`; `test` is the reproduction
+    test that fails.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class SwapRefused(RunEnded):
         problem: SwapProblem,
         number: int = 0,
         *,
-        detail: str = "",
+        facts: FailureFacts = NO_FACTS,
         test: Reproduction | None = None,
         edit: Selection | None = None,
     ) -> None:
         super().__init__(problem)
         self.problem: SwapProblem = problem
         self.number = number
-        self.detail = detail
+        self.facts = facts
         self.test = test
         self.edit = edit
 
@@ -120,13 +120,7 @@ class PublishRefused(PublishError):
 
     def __init__(self, problem: PublishProblem, words: str = "") -> None:
         super().__init__(problem)
-        self.problem: PublishProblem = problem
-        self.words = words
-
-    @property
-    def detail(self) -> str:
-        """For `Run.detail`: the problem, then GitHub's words, cut, on the next lines."""
-        return f"{self.problem}\n{self.words[:2000]}"
+        self.facts = FailureFacts(problem=problem, words=words[:2000])
 
 
 class PushRejected(PublishRefused):
@@ -240,33 +234,33 @@ class GitHubMisconfigured(GitHubError):
     """GitHub rejects the App's id or private key."""
 
 
-_FINAL: dict[type[Exception], Failure] = {
+_MEANINGS: dict[type[Exception], Failure] = {
     RepositoryGone: Failure.REPOSITORY_GONE,
     RepositoryEmpty: Failure.REPOSITORY_EMPTY,
+    CodebaseTooLarge: Failure.REPOSITORY_TOO_LARGE,
+    PublishRefused: Failure.PUBLISH_REFUSED,
     NotInstalled: Failure.NOT_INSTALLED,
     NotFound: Failure.REPOSITORY_GONE,
     PermissionMissing: Failure.PERMISSION_MISSING,
     InstallationSuspended: Failure.INSTALLATION_SUSPENDED,
     RepositoryArchived: Failure.REPOSITORY_ARCHIVED,
     PolicyForbids: Failure.POLICY_FORBIDS,
-    Forbidden: Failure.GITHUB_REFUSED,
-    Unprocessable: Failure.GITHUB_REFUSED,
-    ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
-    ModelRefused: Failure.MODEL_REFUSED,
-    # The pipeline rejects such edits, so this is a bug.
-    UnfitDiff: Failure.INTERNAL,
-}
-_TRANSIENT: dict[type[Exception], Failure] = {
     WritesSpent: Failure.WRITES_SPENT,
     RateLimited: Failure.GITHUB_LIMITED,
     GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
     # Only the operator can repair this; requests wait until then.
     GitHubMisconfigured: Failure.GITHUB_MISCONFIGURED,
+    Forbidden: Failure.GITHUB_REFUSED,
+    Unprocessable: Failure.GITHUB_REFUSED,
     ModelUnavailable: Failure.MODEL_UNAVAILABLE,
+    ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
+    ModelRefused: Failure.MODEL_REFUSED,
     SandboxUnavailable: Failure.SANDBOX_UNAVAILABLE,
+    EnvironmentFailed: Failure.ENVIRONMENT,
     # A damaged mirror; the next start makes a new one.
     GitFailed: Failure.INTERNAL,
 }
+"""The first row that fits decides."""
 
 
 @contextmanager
@@ -278,37 +272,36 @@ def translate_errors() -> Generator[None, None, None]:
     """
     try:
         yield
+    except UnfitDiff as error:  # the pipeline rejects such edits, so this is a bug
+        raise RunFailed(Failure.INTERNAL) from error
     except EnvironmentFailed as error:
-        if error.command == "detect":
-            raise RunFailed(Failure.NOT_PYTHON, error.command) from error
-        raise RunFailed(Failure.ENVIRONMENT, environment_detail(error)) from error
-    except CodebaseTooLarge as error:
-        raise RunFailed(Failure.REPOSITORY_TOO_LARGE, str(error)) from error
-    except PublishRefused as error:
-        raise RunFailed(Failure.PUBLISH_REFUSED, error.detail) from error
-    except tuple(_FINAL) as error:
-        raise RunFailed(_failure_for(_FINAL, error), _final_detail(error)) from error
-    except tuple(_TRANSIENT) as error:
-        raise to_try_later(error) from error
+        failure = Failure.NOT_PYTHON if error.command == "detect" else Failure.ENVIRONMENT
+        raise RunFailed(failure, _find_facts(error)) from error
+    except tuple(_MEANINGS) as error:
+        failure = _failure_for(error)
+        if failure.waiting:
+            raise to_try_later(error) from error
+        raise RunFailed(failure, _find_facts(error)) from error
 
 
 def to_try_later(error: Exception) -> TryLater:
     """The same as a reason to wait: `error` is one that passes by itself."""
-    after = getattr(error, "retry_after", None) or 30.0
-    return TryLater(_failure_for(_TRANSIENT, error), after)
+    return TryLater(_failure_for(error), getattr(error, "retry_after", None) or 30.0)
 
 
-def _final_detail(error: Exception) -> str:
-    """What the sentence on GitHub's refusal repeats of it."""
-    if isinstance(error, PermissionMissing):
-        return f"{', '.join(error.permissions)}\n{error.accept_at}"
-    return error.words if isinstance(error, GitHubError) else ""
-
-
-def environment_detail(error: EnvironmentFailed) -> str:
-    """A line with the command, a line with the error, then the end of the log."""
-    command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
-    return f"{command}\n{sentence}\n{error.log[-2000:].strip()}"
+def _find_facts(error: Exception) -> FailureFacts:
+    match error:
+        case PublishRefused():
+            return error.facts
+        case PermissionMissing():
+            return FailureFacts(permissions=error.permissions, accept_at=error.accept_at)
+        case GitHubError():
+            return FailureFacts(words=error.words)
+        case EnvironmentFailed():
+            log = error.log[-2000:].strip()
+            return FailureFacts(words=str(error), command=error.command, log=log)
+        case _:
+            return FailureFacts(words=str(error))
 
 
 def describe_cause(error: BaseException) -> str:
@@ -319,5 +312,5 @@ def describe_cause(error: BaseException) -> str:
     return f"{type(cause).__name__}: {text[:300]}" if text else type(cause).__name__
 
 
-def _failure_for(table: dict[type[Exception], Failure], error: Exception) -> Failure:
-    return next(failure for kind, failure in table.items() if isinstance(error, kind))
+def _failure_for(error: Exception) -> Failure:
+    return next(failure for kind, failure in _MEANINGS.items() if isinstance(error, kind))

@@ -63,7 +63,7 @@ class SolveIssue(RunFinisher):
             if await self.find_again(lease.run, lease, failed.failure):
                 raise TryLater(failed.failure, MOVED_SECONDS) from failed
             lease.cause = describe_cause(failed)
-            run = replace(lease.run, failure=failed.failure, detail=failed.detail)
+            run = replace(lease.run, failure=failed.failure, facts=failed.facts)
             return await self.fail(run, lease)
 
     async def _solve(self, repo: Repository, lease: Lease) -> Run:

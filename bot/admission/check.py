@@ -11,9 +11,10 @@ from typing import Final
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
 from bot.comments.refusals import refusal_marker, refusal_reply
+from bot.data.failure import Failure, FailureFacts
 from bot.data.github_facts import ExistingWork, IssueFacts, LinkedPull, RepositoryFacts
 from bot.data.refusal import OptOut, Stranger
-from bot.data.run import Failure, Login, Mode, QuotaLimit, Run, now
+from bot.data.run import Login, Mode, QuotaLimit, Run, now
 from bot.errors import Forbidden, NotFound, RunFailed, RunRefused
 from bot.github.repository import Repository
 from bot.repo_config.model import LayerProblem, RepoConfig
@@ -151,8 +152,8 @@ async def check_admission(
     if not run.is_announced:
         await _check_first_start(repo, run, counter, settings, issue, config)
         if config.base_branch and await repo.get_branch_head(config.base_branch) is None:
-            detail = f"`base_branch`: there is no branch {code(config.base_branch)}"
-            raise RunFailed(Failure.CONFIG_INVALID, detail)
+            words = f"`base_branch`: there is no branch {code(config.base_branch)}"
+            raise RunFailed(Failure.CONFIG_INVALID, FailureFacts(words=words))
     return Admission(facts, issue, config)
 
 
@@ -171,8 +172,8 @@ async def load_repo_config(repo: Repository) -> RepoConfig | RunFailed:
     found = await read_config(repo)
     if isinstance(found, LayerProblem):
         source, problem = found
-        detail = f"`{source}`, line {problem.line}: {problem.message}"
-        return RunFailed(Failure.CONFIG_INVALID, detail)
+        words = f"`{source}`, line {problem.line}: {problem.message}"
+        return RunFailed(Failure.CONFIG_INVALID, FailureFacts(words=words))
     return found.config
 
 

@@ -313,7 +313,7 @@ async def propose_config(ctx: CommandContext) -> str:
                 ctx, f"{branches}{ctx.request.id}", marker, text, sets_up=working is not None
             )
     except PublishRefused as refused:
-        return settings_file.proposal_refused(refused.detail, text)
+        return settings_file.proposal_refused(refused.facts, text)
     return Reply.SETTINGS_PROPOSED.format(number=pull.number) if pull else Reply.NO_COMMITS
 
 

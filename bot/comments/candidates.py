@@ -106,7 +106,7 @@ _NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
     "edit conflicts": (
         "The branch of #{number} stands on newer commits, and edit {letter} conflicts with them."
     ),
-    "forbidden path": "I am not allowed to push that edit: {detail}.",
+    "forbidden path": "I am not allowed to push that edit: {words}.",
 }
 
 
@@ -121,10 +121,10 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
         why += f" `/{name} use {letter} anyway` takes the edit without the test.\n\n{log}"
     elif refused.edit is not None:
         again = f"`/{name} use {letter}` then tries it again, and asks no model for it."
-        why = "\n\n".join((publish_reason(refused.detail), again, fold_selection(refused.edit)))
+        why = "\n\n".join((publish_reason(refused.facts), again, fold_selection(refused.edit)))
     else:
         why = _NO_SWAP_REASONS[refused.problem].format(
-            number=refused.number, letter=letter, detail=prose(refused.detail, 600)
+            number=refused.number, letter=letter, words=prose(refused.facts.words, 600)
         )
     return render_status(run, f"I left the pull request unchanged. {why}")
 

@@ -7,21 +7,17 @@ from collections.abc import Mapping
 from typing import Final, get_args
 
 from bot.comments.unpublished import publish_reason
-from bot.data.run import Failure, Stop, StopReason
+from bot.data.failure import NO_FACTS, Failure, FailureFacts
+from bot.data.run import Stop, StopReason
 from bot.safe_text import block, code, details, prose
 from pipeline.data.types import NoFix, NoFixReason
 
 LABEL_AGAIN = "add the label again"
-NO_CODE = "I found no code here that I could run."
-_REJECTED_APP: Final = (
-    "GitHub rejects the id or the key that I am configured with. The operator of this bot has to "
-    "correct it."
-)
 NO_FIX_REASONS: tuple[NoFixReason, ...] = get_args(NoFixReason)
 
 _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
     "empty repository": "the repository has no files. Push some code, then {again}.",
-    "no source files": NO_CODE,
+    "no source files": Failure.NOT_PYTHON.sentence,
     "no relevant files": (
         "no file in this repository seems related to it. "
         "Name the function or file in the issue, then {again}."
@@ -104,144 +100,30 @@ def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
 
 
 def waiting_sentence(reason: Failure) -> str:
-    if reason is Failure.WRITES_SPENT:
-        return "The run is waiting because I reached my own limit of writes on GitHub."
-    if reason is Failure.GITHUB_LIMITED:
-        return "The run is waiting because GitHub limits how often I may call it."
-    if reason is Failure.GITHUB_MISCONFIGURED:
-        return f"The run is waiting because {_REJECTED_APP}"
-    model, sandbox = "the language model", "the sandbox that runs the tests"
-    what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
-    return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
+    return f"The run is waiting {reason.waiting}."
 
 
-def _missing_permission(detail: str) -> str:
-    """`detail` as `bot.errors` makes it: permissions, then a line with the page to accept them."""
-    names, _, accept_at = detail.partition("\n")
-    what = f"the permission {code(names)}" if names else "a permission"
+def failure_reason(failure: Failure, facts: FailureFacts = NO_FACTS) -> str:
+    """Why the run failed, and what to do next."""
+    said, step = " ".join(facts.words.split()), " ".join(facts.command.split())
     where = "in the settings of the installation"
-    if re.fullmatch(r"https?://[\w.:/-]+", accept_at):
-        where = f"at <{accept_at}>"
-    return (
-        f"this App has not been granted {what} here. An owner can accept it {where}, "
-        f"then {LABEL_AGAIN}."
+    if re.fullmatch(r"https?://[\w.:/-]+", facts.accept_at):
+        where = f"at <{facts.accept_at}>"
+    permission = f"the permission {code(', '.join(facts.permissions))}"
+    # Where no lines of `setup` can help, the installer's words say what can.
+    advice = "Change that" if "`dockerfile`" in said else "If it installs for you, describe how"
+    return failure.sentence.format(
+        again=LABEL_AGAIN,
+        words=f" {prose(said, 1000)}" if said else "",
+        what=f": {prose(said, 600)}" if said else ".",
+        quote=f" GitHub says: “{prose(said, 300)}”" if said else "",
+        permission=permission if facts.permissions else "a permission",
+        where=where,
+        step=f" {code(step)} failed." if step else "",
+        advice=advice,
+        log="\n\n" + details("The end of the log", block(facts.log, 3000)) if facts.log else "",
+        unpublished=publish_reason(facts),
     )
-
-
-def _quote_github(detail: str) -> str:
-    words = prose(" ".join(detail.split()), 300)
-    return f" GitHub says: “{words}”" if words else ""
-
-
-def _install_failure(detail: str) -> str:
-    """`detail` comes from `bot.errors.environment_detail`."""
-    command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
-    step = f" {code(command)} failed." if command else ""
-    why = f" {prose(sentence, 1000)}" if sentence else ""
-    # Where no lines of `setup` can help, the sentence says what can.
-    what = "Change that" if "`dockerfile`" in sentence else "If it installs for you, describe how"
-    text = (
-        f"the repository could not be installed.{step}{why}\n\n{what} in "
-        f"`.github/capuchin.yml`, then {LABEL_AGAIN}."
-    )
-    if log.strip():
-        text += "\n\n" + details("The end of the log", block(log, 3000))
-    return text
-
-
-_FAILURE_REASONS: Final[Mapping[Failure, str]] = {
-    Failure.ISSUE_GONE: "the issue is no longer in this repository.",
-    Failure.ISSUE_CLOSED: f"the issue is closed. To have it fixed, reopen it and {LABEL_AGAIN}.",
-    Failure.REPOSITORY_GONE: (
-        "the repository, or the commit that I started from, no longer exists. "
-        f"If the repository has moved, {LABEL_AGAIN}."
-    ),
-    Failure.NOT_INSTALLED: (
-        "this App is not installed on the repository any more, or the repository was renamed or "
-        f"deleted. Install it there, then {LABEL_AGAIN}."
-    ),
-    Failure.INSTALLATION_SUSPENDED: (
-        "this App's installation is suspended. An owner can lift that in the installation "
-        f"settings, then {LABEL_AGAIN}."
-    ),
-    Failure.REPOSITORY_ARCHIVED: (
-        "the repository is archived, so that it can only be read. "
-        f"Unarchive it, then {LABEL_AGAIN}."
-    ),
-    Failure.REPOSITORY_EMPTY: (
-        f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
-    ),
-    Failure.NOT_PYTHON: NO_CODE,
-    Failure.MODEL_UNAVAILABLE: (
-        f"the language model did not respond for a long time. Please {LABEL_AGAIN} later."
-    ),
-    Failure.MODEL_MISCONFIGURED: (
-        "the language model rejected the key, name or address that I am configured with. "
-        "The operator of this bot has to correct it."
-    ),
-    Failure.MODEL_REFUSED: (
-        "the language model declined to work on this issue. It needs a person."
-    ),
-    Failure.SANDBOX_UNAVAILABLE: (
-        "the sandbox that runs the tests was unavailable for a long time. "
-        f"Please {LABEL_AGAIN} later."
-    ),
-    Failure.GITHUB_UNAVAILABLE: (
-        f"GitHub did not respond for a long time. Please {LABEL_AGAIN} later."
-    ),
-    Failure.WRITES_SPENT: (
-        f"I reached my own limit of writes on GitHub. Please {LABEL_AGAIN} later."
-    ),
-    Failure.GITHUB_LIMITED: (
-        f"GitHub limited how often I may call it for a long time. Please {LABEL_AGAIN} later."
-    ),
-    Failure.GITHUB_MISCONFIGURED: _REJECTED_APP,
-    Failure.NO_PROGRESS: (
-        "I was interrupted repeatedly and made no progress. "
-        "The operator of this bot can find the reason in its log."
-    ),
-    Failure.INTERNAL: (
-        "I ran into an internal error. The operator of this bot can find it in the log, under the "
-        "run's id."
-    ),
-}
-
-
-def failure_reason(failure: Failure, detail: str = "") -> str:
-    """Why the run failed, and what to do next.
-
-    `detail` is `Run.detail` for ENVIRONMENT, PERMISSION_MISSING, POLICY_FORBIDS, GITHUB_REFUSED and
-    PUBLISH_REFUSED, the problem for CONFIG_INVALID, OTHER_FORMAT and REPOSITORY_TOO_LARGE, and
-    unused otherwise.
-    """
-    match failure:
-        case Failure.REPOSITORY_TOO_LARGE:
-            what = prose(" ".join(detail.split()), 200)
-            return f"the repository is too large for me to work on. {what}".rstrip()
-        case Failure.CONFIG_INVALID:
-            where = f": {prose(detail, 600)}" if detail else "."
-            return f"my configuration file is not valid{where}\n\nCorrect it, then {LABEL_AGAIN}."
-        case Failure.OTHER_FORMAT:
-            why = prose(detail, 300)
-            return f"another version of me began this run. {why} Please {LABEL_AGAIN}."
-        case Failure.PERMISSION_MISSING:
-            return _missing_permission(detail)
-        case Failure.POLICY_FORBIDS:
-            return (
-                "a rule of this organisation or of GitHub keeps me out of the repository."
-                f"{_quote_github(detail)} An owner can change it, then {LABEL_AGAIN}."
-            )
-        case Failure.GITHUB_REFUSED:
-            return (
-                f"GitHub refused a call that I need.{_quote_github(detail)} "
-                "The operator of this bot can find the call in the log, under the run's id."
-            )
-        case Failure.ENVIRONMENT:
-            return _install_failure(detail)
-        case Failure.PUBLISH_REFUSED:
-            return publish_reason(detail)
-        case _:
-            return _FAILURE_REASONS[failure]
 
 
 def stop_reason(stop: Stop) -> str:

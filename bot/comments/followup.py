@@ -9,7 +9,8 @@ from typing import Final
 from bot.comments.failures import failure_reason, stop_reason
 from bot.comments.status import NOTHING_SPENT
 from bot.comments.unpublished import fold_edit
-from bot.data.run import Failure, Run
+from bot.data.failure import Failure, FailureFacts
+from bot.data.run import Run
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import TestOutcome
@@ -172,9 +173,9 @@ def outsiders_note(untrusted: int) -> str:
     return f"<sub>Not read: {comments} by people who cannot push to this repository.</sub>"
 
 
-def failure_note(failure: Failure, detail: str, edit: str = "") -> str:
+def failure_note(failure: Failure, facts: FailureFacts, edit: str = "") -> str:
     """When a follow-up failed; `edit` is the diff that GitHub did not take."""
-    text = f"I could not follow up on this: {failure_reason(failure, detail)}"
+    text = f"I could not follow up on this: {failure_reason(failure, facts)}"
     if edit:
         text += f"\n\nAsk again once that is done.\n\n{fold_edit(edit)}"
     return text

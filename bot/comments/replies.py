@@ -184,7 +184,7 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
             parts += [f"- {prose(sentence, 600)}" for sentence in result.details[:8]]
         case None:
             if run.failure is not None:
-                parts.append(f"Reason: {failure_reason(run.failure, run.detail)}")
+                parts.append(f"Reason: {failure_reason(run.failure, run.facts)}")
     parts += filter(None, (edits, omissions_note(run.skipped)))
     return "\n\n".join(parts) + f"\n\n<sub>Run `{run.id}`</sub>"
 

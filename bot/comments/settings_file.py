@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bot.comments.unpublished import publish_reason
+from bot.data.failure import FailureFacts
 from bot.data.run import Login
 from bot.repo_config.model import (
     CONFIG_PATHS,
@@ -161,7 +162,7 @@ def file_exists(path: str, working: WorkingAttempt | None = None) -> str:
 _NOT_PROPOSED: Final = "I could not propose a settings file"
 
 
-def proposal_refused(detail: str, text: str) -> str:
-    """The reply where GitHub does not take the file; `detail` is `PublishRefused.detail`."""
+def proposal_refused(facts: FailureFacts, text: str) -> str:
+    """The reply where GitHub does not take the file."""
     folded = details(code(PATH), block(text, 20_000, "yaml"))
-    return f"{publish_reason(detail, _NOT_PROPOSED)}\n\nThen ask again, or add it:\n\n{folded}"
+    return f"{publish_reason(facts, _NOT_PROPOSED)}\n\nThen ask again, or add it:\n\n{folded}"

@@ -19,8 +19,9 @@ from bot.comments.failures import (
 )
 from bot.comments.unpublished import HAVE_EDIT, fold_selection, list_kept_ways, list_ways_on
 from bot.comments.vote_table import render_edits
+from bot.data.failure import Failure
 from bot.data.progress import STAGES, Progress, Stage
-from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
+from bot.data.run import Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
 from bot.safe_text import code, details, prose, script_block
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
@@ -207,14 +208,15 @@ def render_not_judged(run: Run) -> str:
     return render_status(run, f"I cannot compare them: {no_fix_reason('no source files')}")
 
 
-def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
-    return render_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
+def render_failed(run: Run) -> str:
+    reason = failure_reason(run.failure or Failure.INTERNAL, run.facts)
+    return render_status(run, f"I could not work on this: {reason}")
 
 
 def render_unpublished(run: Run, selection: Selection, name: str) -> str:
     """The status comment of a run that broke off with an edit; `name` begins commands."""
     failure = run.failure or Failure.INTERNAL
-    reason = failure_reason(failure, run.detail)
+    reason = failure_reason(failure, run.facts)
     if failure is not Failure.PUBLISH_REFUSED:
         reason = f"{HAVE_EDIT}: {reason}"
     parts = (reason, list_ways_on(name), fold_selection(selection))

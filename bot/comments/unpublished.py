@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
-from bot.data.refusal import PublishProblem
+from bot.data.failure import FailureFacts, PublishProblem
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import Selection
@@ -62,21 +62,17 @@ AWAITS_APPROVAL: Final[PublishProblem] = "approval"
 _MOST_CHARACTERS: Final = 30_000
 
 
-def publish_reason(detail: str, failed: str = HAVE_EDIT) -> str:
-    """Why something is not published, GitHub's words, and what helps.
-
-    `detail` is `PublishRefused.detail`; `failed` is what could not be done.
-    """
-    problem, _, words = detail.partition("\n")
-    if problem == AWAITS_APPROVAL:
+def publish_reason(facts: FailureFacts, failed: str = HAVE_EDIT) -> str:
+    """Why something is not published, GitHub's words, and what helps; `failed` is what it was."""
+    if facts.problem == AWAITS_APPROVAL:
         return (
             "I have an edit, and have pushed nothing: this repository's settings say "
             "`publish: approval`. Read it below first. Once it is pushed, your CI runs it."
         )
-    why, advice = _PROBLEMS.get(cast(PublishProblem, problem), _PROBLEMS["rule"])
-    said = f"GitHub says: “{prose(' '.join(words.split()), 600)}”" if words.strip() else ""
-    reason = f"{failed}: {why}."
-    return "\n\n".join(filter(None, (reason, said, advice)))
+    why, advice = _PROBLEMS[facts.problem]
+    words = prose(" ".join(facts.words.split()), 600)
+    said = f"GitHub says: “{words}”" if words else ""
+    return "\n\n".join(filter(None, (f"{failed}: {why}.", said, advice)))
 
 
 def list_ways_on(name: str) -> str:

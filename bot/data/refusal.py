@@ -37,28 +37,6 @@ def end_status(refusal: Refusal) -> RunStatus:
     return RunStatus.REFUSED
 
 
-PublishProblem = Literal[
-    "approval",
-    "workflows",
-    "signatures",
-    "secrets",
-    "branch name",
-    "commit message",
-    "author",
-    "rule",
-    "archived",
-    "permission",
-    "branch moved",
-    "names taken",
-    "pull request",
-    "base gone",
-    "commits dropped",
-    "gone",
-]
-"""Why commits or their pull request are not published. `approval`: nobody has asked for it yet.
-`rule`: another one, in GitHub's words. `commits dropped`: the base branch was reset by force to
-before our base."""
-
 SwapProblem = Literal[
     "run expired",
     "edits expired",

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple, NewType
 
 from pydantic import Field
 
-from pipeline.data.types import CommitSha
+from bot.data.failure import NO_FACTS, Failure, FailureFacts
+from pipeline.data.types import CommitSha, NoFixReason
 from sandbox.frozen import Frozen
 
 RunId = NewType("RunId", str)
@@ -141,50 +142,6 @@ class Stop(Frozen):
     """For DISABLED: the opt-out label, as spelled on the issue."""
 
 
-class Failure(StrEnum):
-    """Why a run ended without an answer: a closed list.
-
-    `bot.comments.status` has the sentence for each; the text of an exception is never shown.
-    """
-
-    ISSUE_GONE = "issue gone"
-    ISSUE_CLOSED = "issue closed"
-    REPOSITORY_GONE = "repository gone"
-    """The repository, or the commit that the run started from, no longer exists."""
-    NOT_INSTALLED = "not installed"
-    PERMISSION_MISSING = "permission missing"
-    """The installation has not accepted a permission; `Run.detail` is which, and where to."""
-    INSTALLATION_SUSPENDED = "installation suspended"
-    REPOSITORY_ARCHIVED = "repository archived"
-    POLICY_FORBIDS = "policy forbids"
-    """A list of allowed addresses or GitHub itself keeps us out; `Run.detail` is in its words."""
-    GITHUB_REFUSED = "github refused"
-    """For another reason; `Run.detail` is in GitHub's words."""
-    REPOSITORY_EMPTY = "repository empty"
-    REPOSITORY_TOO_LARGE = "repository too large"
-    CONFIG_INVALID = "config invalid"
-    NOT_PYTHON = "not python"
-    ENVIRONMENT = "environment"
-    MODEL_UNAVAILABLE = "model unavailable"
-    MODEL_MISCONFIGURED = "model misconfigured"
-    MODEL_REFUSED = "model refused"
-    SANDBOX_UNAVAILABLE = "sandbox unavailable"
-    PUBLISH_REFUSED = "publish refused"
-    """The repository's rules forbid the branch or the pull request."""
-    GITHUB_UNAVAILABLE = "github unavailable"
-    GITHUB_LIMITED = "github limited"
-    """GitHub limits how often the installation may call it."""
-    GITHUB_MISCONFIGURED = "github misconfigured"
-    """GitHub rejects the App's id or key."""
-    WRITES_SPENT = "writes spent"
-    """Too many writes by the installation in this minute or hour, by our own count."""
-    NO_PROGRESS = "no progress"
-    OTHER_FORMAT = "other format"
-    """Another version of Capuchin saved the run; `Run.detail` has the sentence for the log."""
-    INTERNAL = "internal"
-    """A bug in Capuchin; the operator's log shows it under the run's id."""
-
-
 class IssueSnapshot(Frozen):
     """The state and the labels of an issue that may have lost its reason for a run."""
 
@@ -285,11 +242,10 @@ class Run(Frozen):
     """With `end_reported`: the final status that the comment reports."""
     stop: Stop | None = None
     """Set once the run is being stopped: only the report of that is left to do."""
+    no_fix: NoFixReason | None = None
+    """For NO_FIX."""
     failure: Failure | None = None
-    detail: str = ""
-    """For NO_FIX: the reason from the pipeline's closed list. For ENVIRONMENT: a line with the
-    command, a line with the error, then the end of the log. For PUBLISH_REFUSED: a line with the
-    `PublishProblem`, then GitHub's words."""
+    facts: FailureFacts = NO_FACTS
     dollars: float = 0.0
     confidence: float | None = None
     language: str = ""
@@ -306,7 +262,7 @@ class Run(Frozen):
         request, broke off, or ended without a fix and showed its edits. Empty for none."""
         if self.mode in (Mode.FIX, Mode.AUTO):
             without = ("empty repository", "no source files", "no relevant files", "no edit")
-            shown = self.status is RunStatus.NO_FIX and self.detail not in without
+            shown = self.status is RunStatus.NO_FIX and self.no_fix not in without
             opened = shown or self.pull_request is not None
         else:  # only a `use` after a run without a fix has a branch of its own
             opened = self.mode is Mode.USE and self.pull_request is not None and self.branch != ""

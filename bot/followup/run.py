@@ -154,7 +154,7 @@ class FollowUpRun:
             if await self._finisher.find_again(lease.run, lease, ended.failure):
                 raise TryLater(ended.failure, MOVED_SECONDS) from ended
             lease.cause = describe_cause(ended)
-            failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
+            failed = replace(lease.run, failure=ended.failure, facts=ended.facts)
             return await self.fail(failed, lease)
         return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
 
@@ -193,7 +193,7 @@ class FollowUpRun:
                         await report_stop(ctx, await with_spending(run, lease))
                 elif ctx is not None and batch is not None and run.failure is not None:
                     edit = await ctx.work.load(UNPUBLISHED_KEY, Patch)
-                    text = failure_note(run.failure, run.detail, edit.diff if edit else "")
+                    text = failure_note(run.failure, run.facts, edit.diff if edit else "")
                     await ctx.comment_once(text, make_marker("failed", run.id))
                     await mark_answered(ctx, batch)
         except GitHubUnavailable as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from bot.data.refusal import PublishProblem
+from bot.data.failure import PublishProblem
 
 _SAYS_NOTHING: Final = frozenset({
     "push declined due to repository rule violations", "pre-receive hook declined", "hook declined",

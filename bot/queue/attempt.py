@@ -10,7 +10,8 @@ from typing import Final, Protocol
 
 from structlog.contextvars import bound_contextvars
 
-from bot.data.run import Failure, Mode, Run, RunStatus, Stop, StopReason, now
+from bot.data.failure import Failure, FailureFacts
+from bot.data.run import Mode, Run, RunStatus, Stop, StopReason, now
 from bot.errors import LeaseLost, TryLater, describe_cause
 from bot.storage.lease import Lease
 from bot.telemetry.measurements import LEASES_LOST, QUEUE, RUN, RUN_DOLLARS
@@ -157,7 +158,7 @@ class RunAttempt:
         except UnreadableRecord as error:  # such as what an earlier run of the issue saved
             logger.warning("Run %s: %s", run.id, error)
             self.lease.cause = describe_cause(error)
-            unread = replace(self.lease.run, detail=str(error))
+            unread = replace(self.lease.run, facts=FailureFacts(words=str(error)))
             await self._fail(unread, Failure.OTHER_FORMAT)
             return
         if isinstance(ended, Stop):

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
+from bot.data.failure import Failure
 from bot.data.job import (
     EVIDENCE_RUNS,
     Job,
@@ -17,7 +18,7 @@ from bot.data.job import (
     SolveOutcome,
     VerificationRequest,
 )
-from bot.data.run import Failure, RunId
+from bot.data.run import RunId
 from bot.errors import TryLater
 from bot.runner.models import ModelContext, ModelFactory, SelectionModels
 from bot.settings import ModelSettings

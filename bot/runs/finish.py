@@ -14,9 +14,10 @@ from bot.admission.check import refuse
 from bot.comments import status as comments
 from bot.comments.refusals import render_refusal
 from bot.comments.unpublished import AWAITS_APPROVAL
+from bot.data.failure import NO_FACTS, Failure
 from bot.data.github_facts import PullRequestFacts
 from bot.data.refusal import OptOut, Refusal, Stranger, end_status
-from bot.data.run import Failure, QuotaLimit, Run, RunStatus, Stop, StopReason
+from bot.data.run import QuotaLimit, Run, RunStatus, Stop, StopReason
 from bot.errors import (
     Forbidden,
     GitHubError,
@@ -59,14 +60,14 @@ class RunFinisher:
     github: GitHubApp
 
     async def fail(self, run: Run, lease: Lease) -> Run:
-        waits = run.detail.partition("\n")[0] == AWAITS_APPROVAL
+        waits = run.facts.problem == AWAITS_APPROVAL
         run = replace(run, status=RunStatus.NEEDS_CONFIRMATION if waits else RunStatus.FAILED)
         edit = await _load_edit(run, lease)
 
         def render(run: Run) -> str:
             if edit is not None:
                 return comments.render_unpublished(run, edit, self.settings.app_name)
-            return comments.render_failed(run, run.failure or Failure.INTERNAL, run.detail)
+            return comments.render_failed(run)
 
         return await self._report_end(run, lease, render)
 
@@ -87,14 +88,8 @@ class RunFinisher:
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
         """Write into the status comment what the run waits for, if that is not GitHub itself."""
         run = lease.run
-        silent = (
-            Failure.GITHUB_UNAVAILABLE,
-            Failure.GITHUB_LIMITED,
-            Failure.GITHUB_MISCONFIGURED,
-            Failure.WRITES_SPENT,
-            Failure.INTERNAL,
-        )
-        if run.comment_id is None or reason in silent:
+        told = (Failure.MODEL_UNAVAILABLE, Failure.SANDBOX_UNAVAILABLE)
+        if run.comment_id is None or reason not in told:
             return
         run = await with_spending(run, lease)
         with suppress(GitHubError):
@@ -198,7 +193,7 @@ class RunFinisher:
             run,
             status=RunStatus.OPENED_PULL_REQUEST,
             failure=None,
-            detail="",
+            facts=NO_FACTS,
             pull_request=pull.number,
             pull_request_url=pull.html_url,
         )

@@ -120,7 +120,7 @@ async def _publish_on_base(publication: Publication, ctx: IssueRun) -> PullReque
     try:
         base, branch = await _push_on_base(publication, local, ctx)
     except PushRejected as refused:
-        if refused.problem != "workflows":
+        if refused.facts.problem != "workflows":
             raise
         base, branch = await _push_on_base(publication, local, ctx, anew=True)
     return await _open_pull(_with_note(publication, base.note), branch, ctx)

@@ -67,7 +67,7 @@ async def begin_run(ctx: IssueRun) -> None:
 
 async def report_no_fix(ctx: IssueRun, no_fix: NoFix) -> Run:
     """End the run without a fix: the status comment shows what was found, and every edit."""
-    unfixed = replace(ctx.run, status=RunStatus.NO_FIX, detail=no_fix.reason)
+    unfixed = replace(ctx.run, status=RunStatus.NO_FIX, no_fix=no_fix.reason)
     since = no_fix.fixed_since
     pull = await ctx.repo.pulls.find_merged_with(CommitSha(since.commit)) if since else None
     text = render_no_fix(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bot.comments import candidates, pull_request
+from bot.data.failure import FailureFacts
 from bot.data.github_facts import PullRequestFacts
 from bot.data.job import Outcome
 from bot.data.pull import BranchState
@@ -267,7 +268,7 @@ async def _push(
     try:
         local = await _create_commits(ctx, state, publication, base)
     except UnfitDiff as unfit:
-        raise SwapRefused("forbidden path", detail=str(unfit)) from unfit
+        raise SwapRefused("forbidden path", facts=FailureFacts(words=str(unfit))) from unfit
     if local is None:
         raise SwapRefused("edit conflicts", number)
     title = publication.commit_style.format_title("chore", f"Merge {ctx.base_branch}")
@@ -288,7 +289,7 @@ async def _push(
         )  # fmt: skip
     except PublishRefused as refused:
         edit = publication.selection
-        raise SwapRefused("push rejected", number, detail=refused.detail, edit=edit) from None
+        raise SwapRefused("push rejected", number, facts=refused.facts, edit=edit) from None
     await _update_record(ctx, number, base=ready.base)
     return ready.head
 

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bot.comments.evidence import describe_minutes
-from bot.comments.failures import NO_FIX_REASONS, failure_reason, no_fix_reason, waiting_sentence
+from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentence
 from bot.comments.status import describe_wait
 from bot.data import marks
 from bot.data.progress import Progress
@@ -169,9 +169,9 @@ _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).disable(
 def _reason(run: Run) -> str:
     """Why there is no pull request, in Markdown; empty if there is one, or still may be."""
     if run.failure is not None:
-        return failure_reason(run.failure, run.detail)
-    if run.status is RunStatus.NO_FIX:
-        return next((no_fix_reason(one) for one in NO_FIX_REASONS if one == run.detail), "")
+        return failure_reason(run.failure, run.facts)
+    if run.no_fix is not None:
+        return no_fix_reason(run.no_fix)
     if run.waiting_for is not None and not run.status.final:
         return waiting_sentence(run.waiting_for)
     return ""

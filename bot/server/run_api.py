@@ -50,6 +50,6 @@ def to_rows(listing: RunListing, page: int) -> RunRows:
 
 def _to_row(run: Run) -> RunRow:
     state = state_of(run)
-    reason = run.failure.value if run.failure else run.detail if state == "no fix" else ""
+    reason = run.failure or run.no_fix or ""
     same = {name: getattr(run, name) for name in RunRow.model_fields if name in Run.model_fields}
     return RunRow(**same, repository=run.repo.full_name, state=state, reason=reason)

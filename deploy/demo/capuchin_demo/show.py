@@ -214,7 +214,7 @@ async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
         case NoFix() as honest:
             out(f"\nNo fix: {failures.no_fix_reason(honest.reason)}\n")
         case None:
-            out(f"\nThe run ended: {failures.failure_reason(run.failure, run.detail)}\n"
+            out(f"\nThe run ended: {failures.failure_reason(run.failure, run.facts)}\n"
                 if run.failure else f"\nThe run ended: {run.status.words}.\n")  # fmt: skip
     out(f"\n{render_spending(accounts)}\n\n")
     recorded = " for recorded answers; nothing was paid" if env.recorded else ""

@@ -10,7 +10,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from bot.data.run import Failure, RunId, RunStatus, now
+from bot.data.failure import Failure
+from bot.data.run import RunId, RunStatus, now
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.hub.state import Repo

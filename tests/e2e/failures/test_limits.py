@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from bot.comments.status import status_marker
+from bot.data.failure import Failure
 from bot.data.progress import Progress
-from bot.data.run import Failure, RunId, now
+from bot.data.run import RunId, now
 from bot.errors import RateLimited, WritesSpent
 from bot.runs.status_comment import StatusComment
 from capuchin_demo.hub.state import AppInstallation, Issue, Repo

@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 import time_machine
 
-from bot.data.run import Failure, Run, RunStatus, now
+from bot.data.failure import Failure
+from bot.data.run import Run, RunStatus, now
 from bot.queue.attempt import MAX_FRUITLESS_STARTS
 from pipeline.generation.editing import EditingState
 from pipeline.generation.scripts import TestingState
@@ -88,7 +89,7 @@ async def test_eight_malformed_replies(start_recorded_bot: StartBot) -> None:
         repo = bot.add_repo(files=configured("samples: 1\n"))
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
-        assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
+        assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "no reproduction")
         asked = [q for q in bot.llm.requests if q.call == "testing/0"]
         assert [q.turn for q in asked] == list(range(8))
         assert all("<script>" in q.last_user_message for q in asked[1:])

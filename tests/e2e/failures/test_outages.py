@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from bot.data.run import Failure, Run, RunStatus, now
+from bot.data.failure import Failure
+from bot.data.run import Run, RunStatus, now
 from bot.github.http import MAX_TRIES
 from bot.storage.lease import Lease
 from capuchin_demo.hub.state import Issue, Repo

@@ -9,7 +9,8 @@ from datetime import timedelta
 import pytest
 from structlog.contextvars import get_contextvars
 
-from bot.data.run import Failure, Login, Run, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import Login, Run, RunStatus
 from bot.errors import TryLater
 from bot.github.http import MAX_TRIES
 from bot.storage.lease import Lease

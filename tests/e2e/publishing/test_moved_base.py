@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from bot.data.run import Failure, Run, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.git_repository import run_git
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import NoFix, Patch
@@ -73,7 +74,7 @@ async def test_what_needs_commits_that_were_taken_out_is_not_published(bot: BotH
         other = repo.git.write_commit(tree, [], "Begin again\n", signature, signature)
         repo.git.set_ref("refs/heads/main", other)
     run = await ended(bot, issue)
-    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "commits dropped")
+    assert (run.failure, run.facts.problem) == (Failure.PUBLISH_REFUSED, "commits dropped")
     assert repo.list_branches() == ["main"]
     (said,) = bot.comments_of(issue)
     assert "+    return a + b" in said
@@ -99,7 +100,7 @@ async def test_an_edit_whose_test_fails_on_the_new_head_waits_for_other_workflow
     async with solving(bot, repo) as issue:
         await bot.hub.commit(repo, "main", {WORKFLOW: "on: push\n"}, "Add CI", "alice")
     run = await ended(bot, issue)
-    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "workflows")
+    assert (run.failure, run.facts.problem) == (Failure.PUBLISH_REFUSED, "workflows")
     assert "+    return a + b" in bot.comments_of(issue)[-1]
 
 
@@ -108,7 +109,7 @@ async def test_a_repository_archived_meanwhile_loses_nothing(bot: BotHarness) ->
     async with solving(bot, repo) as issue:
         repo.archived = True
     run = await ended(bot, issue)
-    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "archived")
+    assert (run.failure, run.facts.problem) == (Failure.PUBLISH_REFUSED, "archived")
     repo.archived = False
     bot.runner.answer = NoFix(reason="no edit")
     await bot.comment(issue, "/capuchin retry")
@@ -145,7 +146,7 @@ async def test_a_base_branch_that_vanishes_is_named(bot: BotHarness) -> None:
     async with solving(bot, repo) as issue:
         repo.default_branch = "trunk"  # as while a branch is renamed
     run = await ended(bot, issue)
-    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "base gone")
+    assert (run.failure, run.facts.problem) == (Failure.PUBLISH_REFUSED, "base gone")
     assert "+    return a + b" in bot.comments_of(issue)[-1]
 
 
@@ -155,4 +156,4 @@ async def test_a_repository_deleted_meanwhile_leaves_one_sentence(bot: BotHarnes
     async with solving(bot, repo) as issue, bot.without_webhooks():
         await bot.hub.delete_repo(repo)
     run = await bot.run_at(ref, issue.number)
-    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "gone")
+    assert (run.failure, run.facts.problem) == (Failure.PUBLISH_REFUSED, "gone")

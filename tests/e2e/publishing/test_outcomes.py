@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot.data.run import Failure, Run, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import Run, RunStatus
 from bot.errors import LeaseLost, TryLater
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import JudgedEdits, NoFix
@@ -33,7 +34,7 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:
 async def test_an_honest_no_is_reported_with_what_was_learnt(manual_bot: BotHarness) -> None:
     manual_bot.runner.answer = NoFix(reason="no reproduction", details=("It returns 3 here.",))
     repo, issue, run = await manual_bot.publish()
-    assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
+    assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "no reproduction")
     assert run.dollars == pytest.approx(0.0123)
     assert_told(repo, issue, run, "- It returns 3 here.")
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bot.data.run import Failure, Login, Run, RunStatus, Stop, StopReason
+from bot.data.failure import Failure
+from bot.data.run import Login, Run, RunStatus, Stop, StopReason
 from capuchin_demo.hub import events
 from capuchin_demo.hub.state import Issue, Repo, now
 from pipeline.data.types import NoFix, Patch

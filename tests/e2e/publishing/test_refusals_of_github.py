@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bot.data.run import Failure, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import RunStatus
 from capuchin_demo.hub.state import Issue
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
@@ -43,8 +44,8 @@ async def test_a_refused_push_is_told_in_githubs_words_and_keeps_the_edit(
     issue = await bot.open_issue(repo)
     run = await bot.solve(issue)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.PUBLISH_REFUSED)
-    assert run.detail.partition("\n")[0] == problem
-    assert words in run.detail
+    assert run.facts.problem == problem
+    assert words in run.facts.words
     (said,) = bot.comments_of(issue)
     assert words in said
     assert ("`branch_prefix`" in said) == (problem == "branch name")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.data.run import Failure, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import RunStatus
 from bot.repo_config.model import ConfigProblem, parse_config
 from capuchin_demo.hub.state import Repo
 from tests.e2e.harness import BotHarness

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.data.run import Failure, Run, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.state import Issue, Repo
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
@@ -54,7 +55,7 @@ async def test_a_repository_without_code(recorded_bot: BotHarness) -> None:
     repo = recorded_bot.add_repo(files={"README.md": "Only words.\n"})
     issue = await recorded_bot.open_issue(repo)
     run = await recorded_bot.solve(issue)
-    assert run.detail == "no source files"
+    assert run.no_fix == "no source files"
     assert_told(repo, issue, run, "no code")
     assert recorded_bot.llm.requests == []
 
@@ -110,7 +111,7 @@ async def test_an_edit_that_leaves_the_repository(start_recorded_bot: StartBot, 
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
-        assert (run.status, run.detail) == (RunStatus.NO_FIX, "no edit")
+        assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "no edit")
         assert_told(repo, issue, run)
 
 
@@ -139,7 +140,7 @@ def files(budget: str = "") -> dict[str, str]:
 
 def assert_ended(repo: Repo, issue: Issue, run: Run, ceiling: str, spent: str) -> None:
     """One comment: whose ceiling, what was spent of it and by this run; nothing half made."""
-    assert (run.status, run.detail) == (RunStatus.NO_FIX, "out of budget"), run
+    assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "out of budget"), run
     (comment,) = issue.comments
     assert ceiling in comment.body, comment.body
     assert f"{spent} is spent." in comment.body, comment.body
@@ -201,7 +202,7 @@ async def test_what_earlier_runs_of_the_day_spent_counts_for_the_days_ceilings(
         spent = f"${first.dollars + run.dollars:.2f} of $0.25"
         assert ceiling in issue.comments[0].body, issue.comments[0].body
         assert f"{spent} is spent." in issue.comments[0].body, issue.comments[0].body
-        assert (run.status, run.detail) == (RunStatus.NO_FIX, "out of budget"), run
+        assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "out of budget"), run
         assert 0 < run.dollars <= 0.25 - first.dollars
         assert len(repo.pulls) == 1
         assert [pull for pull in other.pulls if pull is not repo.pulls[0]] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import local_run
-from bot.data.run import Failure
+from bot.data.failure import Failure
 from pipeline.data.options import Options
 from pipeline.environment.health import Grade
 from pipeline.environment.prepare import EnvironmentTask, open_environment

@@ -110,7 +110,7 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     )
     issue = await recorded_bot.open_issue(repo)
     run = await recorded_bot.solve(issue)
-    assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
+    assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "not sure enough")
     (comment,) = issue.comments
     assert re.search(r"probability of \d+%", comment.body)
     assert "\n- `shop/till.py`" in comment.body
@@ -155,7 +155,7 @@ async def test_an_issue_that_is_fixed_already_is_told_the_commit_and_asked_back(
             await bot.hub.commit(repo, "main", note, f"Write a note {number}", "alice")
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
-        assert (run.status, run.detail) == (RunStatus.NO_FIX, "already fixed")
+        assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "already fixed")
         (told,) = bot.comments_of(issue)
         assert f"Fixed since: {fix}" in told
         assert "2 of 2 scripts" in told

@@ -14,8 +14,9 @@ import jsonschema_rs
 import pytest
 from pydantic import SecretStr
 
+from bot.data.failure import Failure, FailureFacts
 from bot.data.progress import Progress
-from bot.data.run import Failure, Login, Mode, RepoRef, Run, RunId, RunStatus, now
+from bot.data.run import Login, Mode, RepoRef, Run, RunId, RunStatus, now
 from bot.followup.feedback import BATCH_KEY, FeedbackBatch, Remark
 from bot.server.app import create_app
 from bot.server.pages import Pages
@@ -135,9 +136,14 @@ async def test_a_run_that_ended_says_why_and_stays_as_it_is(
     client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:
     run, lease = await begun(storage)
-    detail = "`x`, line 2: [a](javascript:alert(1)) <script>alert(1)</script>"
+    said = "`x`, line 2: [a](javascript:alert(1)) <script>alert(1)</script>"
     await lease.finish(
-        replace(run, status=RunStatus.FAILED, failure=Failure.CONFIG_INVALID, detail=detail)
+        replace(
+            run,
+            status=RunStatus.FAILED,
+            failure=Failure.CONFIG_INVALID,
+            facts=FailureFacts(words=said),
+        )
     )
     page = (await client.get(address(settings, run))).text
     assert "<code>x</code>, line 2: [a](" in page
@@ -238,7 +244,7 @@ async def test_programs_read_the_same_list_as_json(
 ) -> None:
     first, lease = await begun(storage)
     second, _ = await begun(storage, 8)
-    ended = {"status": RunStatus.NO_FIX, "detail": "no reproduction", "dollars": 1.5}
+    ended = {"status": RunStatus.NO_FIX, "no_fix": "no reproduction", "dollars": 1.5}
     await lease.finish(replace(first, **ended))
     rows = (await client.get("/api/runs", headers=OPERATOR)).json()
     assert (rows["found"], rows["page"], rows["pages"]) == (2, 1, 1)

@@ -16,7 +16,8 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus
+from bot.data.failure import Failure
+from bot.data.run import Login, RepoRef, Run, RunId, RunStatus
 from bot.queue.jobs import RunQueue
 from bot.settings import Settings
 from bot.storage.storage import Storage

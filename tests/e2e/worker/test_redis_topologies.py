@@ -40,12 +40,12 @@ class Bench:
         self.worker = Worker(self.settings, handlers_of(self._work, self._give_up))
 
     async def _work(self, run: Run, lease: Lease) -> Run:
-        await lease.checkpoints.save("step", Step(text="paid for"))
+        await lease.checkpoints.save("step", Step(text="no edit"))
         self.saved.set()
         await self.go_on.wait()
         step = await lease.checkpoints.load("step", Step)
         assert step is not None
-        return replace(run, status=RunStatus.NO_FIX, detail=step.text)
+        return replace(run, status=RunStatus.NO_FIX, no_fix=step.text)
 
     async def _give_up(self, run: Run, lease: Lease) -> Run:
         del lease
@@ -97,7 +97,7 @@ async def test_a_run_outlives_the_primary_that_a_sentinel_replaces(tmp_path: Pat
             primary.kill()
 
         run = await Bench(url).run(kill)
-    assert (run.status, run.detail, run.starts) == (RunStatus.NO_FIX, "paid for", 1)
+    assert (run.status, run.no_fix, run.starts) == (RunStatus.NO_FIX, "no edit", 1)
 
 
 async def test_a_user_who_may_only_touch_our_keys_over_tls_is_enough(tmp_path: Path) -> None:

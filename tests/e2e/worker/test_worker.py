@@ -10,8 +10,9 @@ import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
+from bot.data.failure import Failure
 from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome
-from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus, now
+from bot.data.run import Login, RepoRef, Run, RunId, RunStatus, now
 from bot.errors import LeaseLost, TryLater
 from bot.queue.sweep import SweepActions
 from bot.queue.worker import Worker

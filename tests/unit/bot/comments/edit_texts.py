@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from bot.comments import candidates, pull_request, settings_file
 from bot.comments.failures import NO_FIX_REASONS
 from bot.comments.run_details import destinations_note
+from bot.data.failure import FailureFacts
 from bot.data.github_facts import CoAuthor, Identity
 from bot.data.job import Outcome
 from bot.data.pull import CommitStyle
@@ -113,10 +114,13 @@ NOT_USED: Mapping[str, str] = {
         "changed since": SwapRefused("changed after review", 12),
         "a person's": SwapRefused("pushed by others", 12),
         "not to be pushed": SwapRefused(
-            "forbidden path", detail="it changes a path that no edit may change"
+            "forbidden path", facts=FailureFacts(words="it changes a path that no edit may change")
         ),
         "refused by GitHub": SwapRefused(
-            "push rejected", 12, detail="branch name\nIt must begin with @bots/.", edit=CHOSEN
+            "push rejected",
+            12,
+            facts=FailureFacts(problem="branch name", words="It must begin with @bots/."),
+            edit=CHOSEN,
         ),
     }.items()
 }

@@ -7,8 +7,9 @@ from typing import get_args
 import pytest
 
 from bot.comments import failures, status
-from bot.data.run import Failure, Login, RepoRef, Run, RunId
-from bot.errors import environment_detail
+from bot.data.failure import Failure, FailureFacts
+from bot.data.run import Login, RepoRef, Run, RunId
+from bot.errors import RunFailed, translate_errors
 from pipeline.data.types import NoFix, NoFixReason
 from sandbox.errors import EnvironmentFailed
 
@@ -23,7 +24,7 @@ RUN = Run(
 
 @pytest.mark.parametrize("failure", list(Failure))
 def test_each_failure_has_a_sentence(failure: Failure) -> None:
-    said = failures.failure_reason(failure, "pip install .")
+    said = failures.failure_reason(failure, FailureFacts(words="pip install ."))
     assert said.endswith(".")
     assert "{" not in said
     assert failure.name not in said
@@ -48,12 +49,12 @@ def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
 
 def test_an_invalid_configuration_is_reported_with_its_line() -> None:
     detail = "`.github/capuchin.yml`, line 3: There is no setting @x."
-    said = status.render_failed(RUN, Failure.CONFIG_INVALID, detail)
+    said = failures.failure_reason(Failure.CONFIG_INVALID, FailureFacts(words=detail))
     assert "not valid: `.github/capuchin.yml`, line 3: There is no setting @\u200bx." in said
 
 
 def test_a_failed_installation_names_the_step() -> None:
-    said = status.render_failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
+    said = failures.failure_reason(Failure.ENVIRONMENT, FailureFacts(command="pip install `x`"))
     assert "`` pip install `x` `` failed." in said
     assert "log" not in said
 
@@ -62,6 +63,8 @@ def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts()
     failed = EnvironmentFailed(
         "It @needs\nmore.", command="make\n@all", log="</details>\n```\n@bob"
     )
-    said = status.render_failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
+    with pytest.raises(RunFailed) as raised, translate_errors():
+        raise failed
+    said = failures.failure_reason(raised.value.failure, raised.value.facts)
     assert "`make @all` failed. It @\u200bneeds more." in said
     assert "<summary>The end of the log</summary>\n\n````text\n</details>\n```\n@bob\n````" in said

@@ -18,11 +18,11 @@ from bot.comments.candidates import PullCandidates
 from bot.comments.followup import Note
 from bot.comments.replies import Reply
 from bot.comments.unpublished import publish_reason
+from bot.data.failure import NO_FACTS, Failure, FailureFacts, PublishProblem
 from bot.data.github_facts import ExistingWork, LinkedPull
 from bot.data.progress import Progress
-from bot.data.refusal import OptOut, PublishProblem, Stranger
+from bot.data.refusal import OptOut, Stranger
 from bot.data.run import (
-    Failure,
     Login,
     Mode,
     QueuePosition,
@@ -58,6 +58,9 @@ CHOSEN = a_selection()
 DONE = replace(RUN, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12)
 LONG = (
     "def test_it():\n    assert total(1, 2) == 3  # a line that is much wider than any phone\n" * 9
+)
+FAILED = FailureFacts(
+    words="It broke.", command="pip install .", log=LONG, permissions=("issues: write",)
 )
 SAID = Execution(exit_code=2, output=LONG, seconds=0.1, ending=Ending.EXIT)
 NO = NoFix(
@@ -124,16 +127,19 @@ STATUS: Bodies = {
     **{f"stopped: {why}": stopped(why) for why in StopReason},
     "stop came late": comments.render_late_stop(RUN, 12),
     **{f"failed: {failure}":
-       comments.render_failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
+       comments.render_failed(replace(RUN, failure=failure, facts=FAILED))
        for failure in Failure},
     "unpublished": comments.render_unpublished(
         replace(
             RUN, failure=Failure.PUBLISH_REFUSED,
-            detail="branch name\nerror: GH013: see @acme\n- A rule of `main`.",
+            facts=FailureFacts(
+                problem="branch name", words="error: GH013: see @acme\n- A rule of `main`."
+            ),
         ),
         CHOSEN, "capuchin",
     ),
-    **{f"unpublished: {problem}": publish_reason(f"{problem}\nGH013: a rule.")
+    **{f"unpublished: {problem}": publish_reason(
+        FailureFacts(problem=problem, words="GH013: a rule."))
        for problem in get_args(PublishProblem)},
 }  # fmt: skip
 
@@ -215,7 +221,10 @@ ANSWERS: Bodies = {
     "config propose: there is one": settings_file.file_exists(CONFIG_PATHS[0]),
     "config propose: no branch": Reply.NO_COMMITS,
     "config propose: refused": settings_file.proposal_refused(
-        "branch name\nBranch name must match a given regex pattern: bots/.*", "version: 1\n"
+        FailureFacts(
+            problem="branch name", words="Branch name must match a given regex pattern: bots/.*"
+        ),
+        "version: 1\n",
     ),
     "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
@@ -266,7 +275,7 @@ TENDED: Bodies = {
     "stopped": followup.stop_note(
         replace(RUN, stop=Stop(by=Login("alice"), why=StopReason.COMMAND), dollars=0.25),
     ),
-    "failed": followup.failure_note(Failure.MODEL_REFUSED, ""),
+    "failed": followup.failure_note(Failure.MODEL_REFUSED, NO_FACTS),
 }  # fmt: skip
 
 NOT_RUN = replace(FAILS, exit_code=4)
