@@ -9,12 +9,11 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from pathlib import Path
 from time import monotonic
-from typing import Final, Literal, cast
+from typing import Final
 
 from bot.cli.stopwatch import Stopwatch
-from bot.data.progress import STAGES, Progress, describe, range_of_durations
+from bot.data.progress import STAGES, Progress, describe
 from bot.data.run import now
 from bot.safe_text import printable
 from pipeline.data.progress import Count, Event
@@ -77,10 +76,6 @@ def print_event(event: Event, *, of: str) -> None:
         print_progress(f"{of}: {text}")
 
 
-Known = Literal["durations", "dollars"]
-"""What is remembered of each repository's latest runs of `capuchin fix`."""
-
-
 class Pace:
     """The time that counted work, such as "455 of 911 tests", still takes at its pace so far."""
 
@@ -123,40 +118,6 @@ def estimate_run(progress: Progress) -> tuple[float, float] | None:
     took = (now() - min(progress.stages.values())).total_seconds()
     low, high = (seconds - took for seconds in progress.expected)
     return (max(0.0, low), high) if high > 0 else None
-
-
-def load_expected(data_dir: Path, repository: str, what: Known) -> tuple[float, float] | None:
-    """The seconds or dollars of the middle half of the latest runs of `capuchin fix` here."""
-    return range_of_durations(_load(data_dir, what).get(repository, []))
-
-
-def save_known(data_dir: Path, repository: str, what: Known, number: float) -> None:
-    """Remember what a run took. Failures are ignored: the next estimate is poorer."""
-    known = _load(data_dir, what)
-    known[repository] = [*known.get(repository, []), round(number, 4)][-20:]
-    while len(text := json.dumps(known)) > 10_000:
-        del known[next(iter(known))]
-    try:
-        if not data_dir.exists():
-            data_dir.mkdir(parents=True)
-            (data_dir / ".gitignore").write_text("*\n", encoding="ascii")
-        (data_dir / f"fix-{what}.json").write_text(text, encoding="utf-8")
-    except OSError:
-        return
-
-
-def _load(data_dir: Path, what: Known) -> dict[str, list[float]]:
-    try:
-        found: object = json.loads((data_dir / f"fix-{what}.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {
-        name: [float(one) for one in cast(list[object], values) if isinstance(one, int | float)]
-        for name, values in cast(dict[str, object], found).items()
-        if isinstance(values, list)
-    }
 
 
 class EventLines(Display):

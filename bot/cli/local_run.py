@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import hashlib
+import json
 import shlex
 import signal
 import sys
@@ -16,43 +18,58 @@ from collections.abc import (
     Generator,
     Iterator,
     Mapping,
-    Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from bot.cli import FAILED, FIXED, NO_FIX, OUT_OF_BUDGET, USAGE
 from bot.cli.display import CURRENT, Display, EventLines, print_progress
-from bot.cli.report import FOLDER, Report, build_report, candidate_files, render_report
-from bot.cli.run_input import Start, WrongUsage, name_repository
+from bot.cli.report import FOLDER, Report, build_report, list_edits, render_report
+from bot.cli.run_input import (
+    Start,
+    WrongUsage,
+    describe_commit,
+    fetch_local,
+    find_repository,
+    load_or_create_start,
+    name_repository,
+    read_issue,
+)
 from bot.cli.stopwatch import BusySeconds
 from bot.comments.evidence import describe_minutes
 from bot.comments.pull_request import price_notes
-from bot.comments.run_details import build_environment_report
-from bot.data.job import Job, SolveOutcome
+from bot.comments.run_details import dump_environment
+from bot.data.job import Job, Outcome
 from bot.data.progress import Progress, ProgressTracker
 from bot.errors import GitHubError, RepositoryEmpty, RepositoryGone
+from bot.git.mirrors import Checkout
 from bot.repo_config.model import CONFIG_PATHS, RepoConfig, parse_or_list_problems
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
+from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from pipeline.bundle import write_bundle
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
-from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.options import Options
 from pipeline.data.presets import apply_preset
 from pipeline.data.progress import OnProgress
-from pipeline.data.types import Account, CommitSha, Issue, Selection
+from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import ModelError, with_words
-from pipeline.store import Store
+from pipeline.select import Choice
+from pipeline.store import Store, digest
 from sandbox.errors import EnvironmentFailed, SandboxError
 from sandbox.frozen import replace
+from sandbox.scratch import scratch_folder
 
 
 def run_interruptible(work: Coroutine[Any, Any, int]) -> int:
@@ -109,7 +126,32 @@ def open_display(*, json: bool = False, stages: bool = True) -> Generator[Displa
         display.close()
 
 
-def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+@dataclass(frozen=True, kw_only=True)
+class LocalRequest:
+    """What the command line asks of a run."""
+
+    repo: Path | None
+    issue: Path | None
+    url: str | None = None
+    """The issue on GitHub, instead of `repo` and `issue`."""
+    out: Path | None
+    json: bool
+    options: Mapping[str, object]
+    """The pipeline's options that the command line sets; they win over the settings file."""
+
+    @classmethod
+    def read(cls, args: argparse.Namespace) -> Self:
+        """Raises WrongUsage: an option is unknown, or out of range."""
+        given: dict[str, Any] = vars(args)
+        named = {name: given.get(name) for name in ("samples", "strategy", "dollars")}
+        options = {**dict(given["set"]), **{n: one for n, one in named.items() if one is not None}}
+        with_overrides(Options(), options)
+        known = given.keys() & {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: given[name] for name in known}, options=options)
+
+
+def add_run_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add the options of `LocalRequest` but `--out`; `required`: there is no other input."""
     parser.add_argument(
         "--repo", required=required, type=Path, metavar="DIR", help="a git repository"
     )
@@ -117,49 +159,47 @@ def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True)
         "--issue", required=required, type=Path, metavar="FILE",
         help="a text file whose first line is the issue's title",
     )  # fmt: skip
-
-
-def add_selection_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--budget", type=float, metavar="DOLLARS", help="spending limit at list prices"
+        "--budget", dest="dollars", type=float, metavar="DOLLARS",
+        help="spending limit at list prices",
+    )  # fmt: skip
+    add_set_option(
+        parser, "another option of the run, such as selection=voting, finalists=5 or confidence=0.5"
     )
-    add_method_option(parser, "the method that chooses one of several edits")
+    parser.add_argument("--json", action="store_true", help="print report.json on standard output")
+
+
+def add_set_option(parser: argparse.ArgumentParser, words: str) -> None:
+    """Add `--set`."""
     parser.add_argument(
-        "--finalists", type=int, metavar="N",
-        help="the number of best edits among which a model chooses (default: 3)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--confidence", type=float, metavar="P",
-        help="reject an edit that is less likely than this to be correct, from 0 to 1",
+        "--set", action="append", default=[], type=_parse_setting, metavar="NAME=VALUE",
+        help=f"{words}; repeat for others. Values are JSON, or else text",
     )  # fmt: skip
 
 
-def add_method_option(parser: argparse.ArgumentParser, help_text: str) -> None:
-    parser.add_argument("--selection", choices=get_args(SelectionMethod), help=help_text)
+def _parse_setting(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
-def options_from_args(args: argparse.Namespace) -> dict[str, object]:
-    """The pipeline's options that the command line sets; None for those it does not set."""
-    return {
-        "samples": getattr(args, "samples", None),
-        "strategy": getattr(args, "strategy", None),
-        "dollars": args.budget,
-        "selection": args.selection,
-        "finalists": args.finalists,
-        "confidence": args.confidence,
-        "all_revisions": getattr(args, "all_revisions", False) or None,
-    }
-
-
-async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stages: bool) -> int:
-    """Await `work` with a display and return its exit code; an error is shown as a sentence.
+async def run_and_report(
+    work: Callable[[Path], Awaitable[int]], args: argparse.Namespace, *, stages: bool
+) -> int:
+    """Await `work` in the folder of `--out` and return its exit code; an error is shown as a
+    sentence. Without `--out`, the folder is removed in the end.
 
     With `args.json`, the display writes events; see `docs/fix.md`. `stages`: it lists the stages
     of a run that fixes an issue.
     """
-    with open_display(json=args.json, stages=stages) as display:
+    place = nullcontext(args.out) if args.out else scratch_folder("run")
+    with open_display(json=args.json, stages=stages) as display, place as out:
         try:
-            return await work
+            return await work(await asyncio.to_thread(out.resolve))
         except (WrongUsage, SettingsError) as error:
             display.end(USAGE, {"outcome": "wrong usage"})
             display.say(str(error))
@@ -169,20 +209,20 @@ async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stag
             GitHubError, OSError,
         ) as error:  # fmt: skip
             display.end(FAILED, {"outcome": "failed"})
-            for sentence in _explain_error(error, args):
+            where = str(args.repo or args.url)
+            for sentence in _explain_error(error, where, args.out):
                 display.say(sentence)
             return FAILED
 
 
-def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
+def _explain_error(error: Exception, where: str, out: Path | None) -> Iterator[str]:
     match error:
         case RepositoryGone() | RepositoryEmpty():
-            where = args.repo or args.url
             yield f"{where} no longer has the commit that the run started from: {error}."
         case CodebaseTooLarge():
             yield f"The repository is too large for Capuchin. {error}"
         case OSError():
-            yield f"{error.filename or args.out}: {error.strerror or error}."
+            yield f"{error.filename or out}: {error.strerror or error}."
         case _:
             yield f"{type(error).__name__}: {with_words(error)}"
     if isinstance(error, EnvironmentFailed):
@@ -192,7 +232,7 @@ def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
             "`dockerfile`), commit the file, and run this again with another --out."
         )
     final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
-    if args.out and not isinstance(error, final):
+    if out and not isinstance(error, final):
         yield "Progress is saved: run it again with the same --out to continue."
 
 
@@ -214,32 +254,32 @@ async def load_config(codebase: Codebase) -> RepoConfig:
 
 
 def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options:
-    """The repository's options, replaced by the command line's where those are not None.
+    """The repository's options, replaced by the command line's.
 
     Raises:
-        WrongUsage: an option is out of range.
+        WrongUsage: an option is unknown, or out of range.
     """
     update = {name: value for name, value in overrides.items() if value is not None}
     try:
         changed = Options.model_validate({**options.model_dump(), **update})
         return apply_preset(changed, explicit=update) if "strategy" in update else changed
     except ValidationError as error:
-        known = {
-            "samples": "--samples must be from 1 to 100",
-            "dollars": "--budget must be more than 0",
-            "finalists": "--finalists must be from 1 to 20",
-            "confidence": "--confidence must be from 0 to 1",
-        }
-        wrong = {str(each["loc"][0]): each["msg"] for each in error.errors()}
-        said = "; ".join(known.get(name, f"{name}: {text}") for name, text in wrong.items())
-        raise WrongUsage(f"Out of range: {said}.") from None
+        raise WrongUsage("; ".join(sorted({_explain_option(e) for e in error.errors()}))) from None
+
+
+def _explain_option(error: ErrorDetails) -> str:
+    name = str(error["loc"][0])
+    if error["type"] == "extra_forbidden":
+        return f"--set: there is no option {name}."
+    flag = {"samples": "--samples", "dollars": "--budget"}.get(name, f"--set {name}")
+    return f"{flag}: {error['msg']}."
 
 
 def health_file(record: EnvironmentRecord | None) -> dict[str, bytes]:
     """`health.json` by its name; empty when nothing ran."""
     if record is None:
         return {}
-    text = build_environment_report(record).model_dump_json(indent=1) + "\n"
+    text = json.dumps(dump_environment(record), indent=1) + "\n"
     return {"health.json": text.encode()}
 
 
@@ -260,44 +300,63 @@ def write_results(
 
 
 def build_run_files(
-    outcome: SolveOutcome,
+    outcome: Outcome[Selection | NoFix | Choice],
     base_commit: CommitSha,
     hosts: tuple[str, ...] | None,
     seconds: BusySeconds | None = None,
 ) -> tuple[Report, dict[str, bytes]]:
     """The report, and all files by their names; `hosts` are those that received code."""
-    report = replace(build_report(outcome, base_commit, hosts), seconds=seconds)
-    result = outcome.result
-    files = {
+    report = build_report(outcome, base_commit, hosts, seconds)
+    return report, {
         "report.json": report.model_dump_json(indent=1).encode() + b"\n",
         "report.md": render_report(outcome, hosts).encode(),
         **health_file(outcome.environment),
-        **candidate_files(result),
+        **list_edits(outcome.result),
     }
-    if isinstance(result, Selection) and result.is_proven:
-        files["patch.diff"] = result.candidate.patch.diff.encode()
-        if result.evidence.reproduction.rung != "the edit's own tests":
-            suffix = Path(result.evidence.reproduction.path).suffix
-            files[f"reproduction_test{suffix}"] = result.evidence.reproduction.text.encode()
-            files["test.diff"] = result.evidence.reproduction.diff.encode()
-    return report, files
+
+
+@dataclass(frozen=True)
+class LocalInput:
+    issue: Issue
+    start: Start
+    checkout: Checkout
+    describe: Callable[[], Awaitable[str]]
+    """Returns the output of `git describe` for the commit."""
+
+
+def _digest(issue: str, *more: bytes) -> str:
+    """That of the issue, and of the edits and tests if there are any."""
+    return digest(issue, *(hashlib.sha256(one).hexdigest() for one in more)) if more else issue
+
+
+async def read_input(
+    request: LocalRequest, settings: Settings, out: Path, store: Store, *more: bytes
+) -> LocalInput:
+    """The issue, and the commit that the run in `out` began from; `more` is other input.
+
+    Raises:
+        WrongUsage: they cannot be read, or `out` contains another run.
+        GitFailed, RepositoryGone: the repository is damaged, or lacks the commit.
+    """
+    assert request.repo is not None
+    assert request.issue is not None
+    repo = await find_repository(request.repo)
+    issue, known = read_issue(request.issue)
+    start = await load_or_create_start(repo, _digest(known, *more), out, store)
+    checkout = await fetch_local(repo, start.base_commit, settings)
+    return LocalInput(issue, start, checkout, partial(describe_commit, repo, checkout.base))
 
 
 async def build_job(
-    start: Start,
-    scope: str,
-    issue: Issue,
-    codebase: Codebase,
-    overrides: Mapping[str, object],
-    describe: Callable[[], Awaitable[str]],
-    *,
-    as_of: date | None = None,
+    task: LocalInput, request: LocalRequest, scope: str, *, as_of: date | None = None
 ) -> Job:
-    """The job at the commit, with the settings of its file under the command line's `overrides`.
+    """The job at the commit, with the settings of its file under the command line's.
 
     Raises:
         WrongUsage: the settings file is not valid, or an option is out of range.
     """
+    start, issue = task.start, task.issue
+    codebase = await Codebase.open(task.checkout.git_dir, task.checkout.base)
     config = await load_config(codebase)
     if not issue.repository:
         name = await name_repository(Path(start.repository), codebase)
@@ -306,11 +365,11 @@ async def build_job(
         run_id=start.run_id,
         issue=issue,
         codebase=dataclasses.replace(codebase, root=config.root),
-        options=with_overrides(config.options(), overrides),
+        options=with_overrides(config.options(), request.options),
         scope=scope,
         environment=config.environment(),
         as_of=as_of,
-        describe=describe,
+        describe=task.describe,
     )
 
 
@@ -346,25 +405,35 @@ async def open_run(
         await engine.close()
 
 
-def conclude(
-    report: Report,
-    accounts: Sequence[Account],
+async def finish(
+    request: LocalRequest,
+    task: LocalInput,
+    outcome: Outcome[Selection | NoFix | Choice],
+    out: Path,
+    store: Store,
     *,
-    out: Path | None,
-    result: str = "",
-    done: str = "Proven fix",
+    hosts: tuple[str, ...] | None = None,
+    done: str,
 ) -> int:
-    """Print the result of the run, and return the exit code.
+    """Write the results into `out`, print them, and return the exit code.
 
-    `result` is for standard output; `done` names a success.
+    `hosts` are those that received code; `done` names a success.
     """
+    seconds = await CURRENT.get().stopwatch.read(store, outcome.environment)
+    base = task.start.base_commit
+    report, files = build_run_files(outcome, base, hosts, seconds)
+    facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
+    await asyncio.to_thread(write_results, out, files, facts=facts, issue=task.issue)
     code = {"fix": FIXED, "out of budget": OUT_OF_BUDGET}.get(report.outcome, NO_FIX)
-    facts = {"outcome": report.outcome, "dollars": report.dollars}
     display = CURRENT.get()
-    display.end(code, {**facts, "out": str(out) if out else None})
-    sys.stdout.write(result)
+    ended = {"outcome": report.outcome, "dollars": report.dollars}
+    display.end(code, {**ended, "out": str(out) if request.out else None})
+    if request.json:
+        sys.stdout.write(files["report.json"].decode())
+    elif not request.out:
+        sys.stdout.write(printable(files["report.md"].decode()))
     sys.stdout.flush()
-    for note in price_notes(accounts):
+    for note in price_notes(outcome.accounts):
         print_progress(note)
     took = describe_minutes(display.seconds)
     summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
@@ -372,7 +441,7 @@ def conclude(
         summary += f", {report.confidence:.0%} likely to be right"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()
     print_progress(f"{verdict}: {summary}.")
-    if out:
+    if request.out:
         _tell_files(out)
     return code
 

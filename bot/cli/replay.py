@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
+from typing import get_args
 
 from bot.cli import FAILED, FIXED, NO_FIX, USAGE, Subparsers
 from bot.cli.display import print_progress
-from bot.cli.local_run import add_method_option
 from bot.comments.vote_table import render_vote_table
 from bot.safe_text import printable
 from pipeline.bundle import BadBundle, read_bundle
+from pipeline.data.options import SelectionMethod
 from pipeline.data.types import NoFix, Selection
 from pipeline.replay import NotInBundle, Replay, replay
 from pipeline.run_errors import OtherFormat
@@ -45,7 +46,9 @@ def register(subparsers: Subparsers) -> None:
         "1 the verdict differs from the recorded one or cannot be repeated, 2 not a bundle.",
     )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="run.tar.zst")
-    add_method_option(parser, "choose by this method instead")
+    parser.add_argument(
+        "--selection", choices=get_args(SelectionMethod), help="choose by this method instead"
+    )
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.set_defaults(run=_run)
 

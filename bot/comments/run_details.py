@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import Field
-
 from bot.comments.render import render
 from bot.safe_text import code
 from bot.settings import Settings, list_redis_hosts
-from pipeline.data.code_places import Context, SearchRecord, ShownFile
+from pipeline.data.code_places import Context, SearchRecord
 from pipeline.data.types import Account
+from pipeline.environment.health import Health
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.spec import UNKNOWN_HOST, is_own
 from sandbox.docker.locate import find_daemon
-from sandbox.frozen import Frozen
+from sandbox.environment.recipe import Installation
 
 
 def render_search(record: SearchRecord) -> str:
@@ -26,53 +25,22 @@ def render_search(record: SearchRecord) -> str:
     )
 
 
-class ContextReport(Frozen):
-    """`context` in `report.json`."""
-
-    way: str
-    files: int
-    read: int
-    read_tokens: int
-    shown_tokens: int
-    compression: float
-    """Searched tokens divided by shown tokens."""
-    unknown: int
-    invented: int
-    meaning: str
-    """That the scout found no file relevant; else empty."""
-    seconds: float
-    dollars: float
-    shown: tuple[ShownFile, ...]
-    dropped: tuple[str, ...]
-    not_read: tuple[str, ...]
-    search: SearchRecord | None = None
-    """The lines that probably have to change; null with the strategy `samples`."""
-
-
-def build_context_report(
+def dump_context(
     context: Context | None, accounts: Sequence[Account], seconds: float
-) -> ContextReport | None:
-    """None for a run that found no context."""
+) -> dict[str, Any] | None:
+    """`context` in `report.json`; None for a run that found no context."""
     if context is None or context.findings is None:
         return None
     found = context.findings
-    return ContextReport(
-        way=found.way,
-        files=found.files,
-        read=found.read,
-        read_tokens=found.read_tokens,
-        shown_tokens=sum(file.tokens for file in found.shown),
-        compression=round(found.compression, 1),
-        unknown=found.unknown,
-        invented=found.invented,
-        meaning=found.meaning,
-        seconds=round(seconds, 3),
-        dollars=_sum_dollars(accounts),
-        shown=found.shown,
-        dropped=context.dropped,
-        not_read=context.not_read,
-        search=context.search,
-    )
+    same = {"way", "files", "read", "read_tokens", "unknown", "invented", "meaning", "shown"}
+    return {
+        **found.model_dump(mode="json", include=same),
+        **context.model_dump(mode="json", include={"dropped", "not_read", "search"}),
+        "shown_tokens": sum(file.tokens for file in found.shown),
+        "compression": round(found.compression, 1),
+        "seconds": round(seconds, 3),
+        "dollars": _sum_dollars(accounts),
+    }
 
 
 def render_context(context: Context, accounts: Sequence[Account], seconds: float = 0) -> str:
@@ -102,83 +70,45 @@ def _sum_dollars(accounts: Sequence[Account]) -> float:
     return sum(account.dollars for account in accounts if account.stage in stages)
 
 
-class AttemptReport(Frozen):
-    name: str
-    summary: str
-    installed: bool
-    grade: str
-    """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
-    line: str
-    seconds: float
-
-
-class EnvironmentReport(Frozen):
-    """`health.json`: the environment of the run, and all that were tried."""
-
-    grade: str = ""
-    """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
-    rung: str = ""
-    """The attempt in use; empty if nothing could be installed."""
-    python: str = ""
-    version: str = ""
-    """The version with which the package was built."""
-    imports: bool | None = None
-    """Whether all packages could be imported; null if not tried, like the fields below."""
-    import_errors: dict[str, str] = Field(default_factory=dict[str, str])
-    collected: int | None = None
-    passed: int | None = None
-    """The number of passing tests in a sample, without any edit."""
-    failed: int | None = None
-    errors: dict[str, int] = Field(default_factory=dict[str, int])
-    test_command: tuple[str, ...] = ()
-    problem: str = ""
-    commands: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """Requirements of the tests that could not be installed, with reasons."""
-    given_up: str = ""
-    attempts: tuple[AttemptReport, ...] = ()
-
-
-def build_environment_report(record: EnvironmentRecord) -> EnvironmentReport:
-    best, health, installed = record.best, record.health, record.installation
-    found: dict[str, Any] = {
+def dump_environment(record: EnvironmentRecord) -> dict[str, Any]:
+    """`health.json`: the environment of the run, and all that were tried. What is not known is null
+    or empty."""
+    best, health, installed = record.best, record.health or Health(), record.installation
+    is_checked = record.health is not None
+    same = {"python", "collected", "passed", "failed", "errors", "problem"}
+    found = health.model_dump(mode="json", include=same)
+    if not is_checked:
+        found |= dict.fromkeys(("passed", "failed"))
+    ours = installed or Installation()
+    return {
+        **found,
+        "python": ours.python or health.python,
+        "version": ours.version,
+        "grade": _name_grade(record.health),
         "rung": best.name if best else "",
+        "imports": health.imports if is_checked else None,
+        "import_errors": {one.name: one.error for one in health.packages if one.error},
+        "test_command": health.command,
+        "commands": best.setup if best and best.setup else ours.commands,
+        "left_out": [f"{one.requirement}: {one.reason}" for one in ours.left_out],
         "given_up": record.given_up,
-        "attempts": tuple(
-            AttemptReport(
-                name=attempt.name,
-                summary=attempt.summary,
-                installed=bool(attempt.image),
-                grade=attempt.health.grade.name.lower() if attempt.health else "",
-                line=attempt.line(),
-                seconds=round(attempt.seconds, 1),
-            )
+        "attempts": [
+            {
+                "name": attempt.name,
+                "summary": attempt.summary,
+                "installed": bool(attempt.image),
+                "grade": _name_grade(attempt.health),
+                "line": attempt.line(),
+                "seconds": round(attempt.seconds, 1),
+            }
             for attempt in record.tried
-        ),
+        ],
     }
-    if health:
-        found |= {
-            "grade": health.grade.name.lower(),
-            "python": health.python,
-            "imports": health.imports,
-            "import_errors": {one.name: one.error for one in health.packages if one.error},
-            "collected": health.collected,
-            "passed": health.passed,
-            "failed": health.failed,
-            "errors": health.errors,
-            "test_command": health.command,
-            "problem": health.problem,
-        }
-    if installed:
-        found |= {
-            "python": installed.python or found.get("python", ""),
-            "version": installed.version,
-            "commands": installed.commands,
-            "left_out": tuple(f"{one.requirement}: {one.reason}" for one in installed.left_out),
-        }
-    if best and best.setup:
-        found["commands"] = best.setup
-    return EnvironmentReport(**found)
+
+
+def _name_grade(health: Health | None) -> str:
+    """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
+    return health.grade.name.lower() if health else ""
 
 
 def render_environment(record: EnvironmentRecord) -> str:

@@ -18,6 +18,7 @@ from typing import TypeVar
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, open_runner, write_output
 from bot.cli.local_run import (
+    add_set_option,
     build_run_files,
     load_config,
     with_overrides,
@@ -248,30 +249,12 @@ def add_run_options(parser: argparse.ArgumentParser, where: str = "") -> None:
     add_shard_option(parser, where)
 
 
-def add_set_option(parser: argparse.ArgumentParser, words: str) -> None:
-    """Add `--set`."""
-    parser.add_argument(
-        "--set", action="append", default=[], type=_parse_setting, metavar="NAME=VALUE",
-        help=f"{words}; repeat for others. Values are JSON, or else text",
-    )  # fmt: skip
-
-
 def add_shard_option(parser: argparse.ArgumentParser, where: str = "") -> None:
     """Add `--shard`."""
     parser.add_argument(
         "--shard", type=parse_shard, default=Shard(), metavar="K/N",
         help=f"{where}work on the K-th of N parts of the instances, so that N machines share them",
     )  # fmt: skip
-
-
-def _parse_setting(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 async def solve_instances(

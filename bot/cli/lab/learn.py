@@ -24,11 +24,11 @@ from bot.cli.lab.evaluate_grade import Workplaces, open_runner
 from bot.cli.lab.evaluate_solve import (
     SolveTask,
     add_run_options,
-    add_set_option,
     add_shard_option,
     solve_instances,
 )
 from bot.cli.lab.learn_make import make_instances
+from bot.cli.local_run import add_set_option
 from bot.cli.run_input import WrongUsage
 from bot.comments.status import find_run
 from bot.data.run import now

@@ -240,7 +240,7 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     assert await local_fix.fix() == local_run.FIXED
     assert (await serial())["serial_voted"] == {}
     (local_fix.out / "run/outcome.json").unlink()
-    assert await local_fix.fix("--all-revisions") == local_run.FIXED
+    assert await local_fix.fix("--set", "all_revisions=true") == local_run.FIXED
     found = await serial()
     assert found["serial"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
     assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
@@ -267,7 +267,10 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(
     local_fix: LocalFix, stopped: SharedRun
 ) -> None:
     local_fix.continue_run(await stopped.ended())
-    assert await local_fix.fix("--selection", "voting", "--confidence", "1") == local_run.NO_FIX
+    assert (
+        await local_fix.fix("--set", "selection=voting", "--set", "confidence=1")
+        == local_run.NO_FIX
+    )
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
@@ -276,7 +279,10 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(
     assert ("label" in text, "`--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
     asked = len(local_fix.llm.requests)
-    assert await local_fix.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED
+    assert (
+        await local_fix.fix("--set", "selection=voting", "--set", "confidence=0.1")
+        == local_run.FIXED
+    )
     assert [q.call for q in local_fix.llm.requests[asked:]] == ["reproduction"]
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["method"], report["confidence"] > 0.1) == ("voting", True)

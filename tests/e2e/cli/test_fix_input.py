@@ -315,14 +315,15 @@ async def test_a_mistake_in_the_settings_is_reported_before_anything_is_installe
 
 
 @pytest.mark.parametrize(
-    "words", [("--samples", "0"), ("--budget", "-1"), ("--budget", "inf"), ("--confidence", "nan")]
+    "words",
+    [("--samples", "=0"), ("--budget", "=-1"), ("--budget", "=inf"), ("--set confidence", "=nan")],
 )
 async def test_a_number_out_of_range_is_named(
     local_fix: LocalFix, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(shop.FILES)
-    assert await local_fix.fix(*words) == local_run.USAGE
-    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
+    assert await local_fix.fix(*"".join(words).split()) == local_run.USAGE
+    assert capsys.readouterr().err.startswith(f"{words[0]}: Input should be ")
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_reported(
@@ -371,14 +372,16 @@ async def test_a_folder_that_another_version_began_is_reported(
     assert all(word in said for word in ("format 9", f"format {FORMAT}", "--out"))
 
 
-async def test_an_invalid_confidence_is_one_sentence(
+async def test_an_option_that_does_not_exist_or_has_no_value_is_one_sentence(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(shop.FILES)
-    assert await local_fix.fix("--confidence", "60") == local_run.USAGE
-    assert "--confidence" in capsys.readouterr().err
+    for wrong in ("selection=best", "sampels=3"):
+        assert await local_fix.fix("--set", wrong) == local_run.USAGE
+        said = capsys.readouterr().err
+        assert (wrong.partition("=")[0] in said, said.count("\n")) == (True, 1)
     with pytest.raises(SystemExit):
-        await local_fix.fix("--selection", "best")
+        await local_fix.fix("--set", "confidence")
 
 
 class Desk:

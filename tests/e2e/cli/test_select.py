@@ -101,7 +101,14 @@ async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
     assert "1 written by me" in (desk.out / "report.md").read_text()
     # Neither test nor solver: what the edits have in common decides, and it is said.
     desk.keep_runs(desk.out, desk.out / "alone")
-    alone = ("--confidence", "0", "--selection", "ast_voting", "--out", str(desk.out / "alone"))
+    alone = (
+        "--set",
+        "confidence=0",
+        "--set",
+        "selection=ast_voting",
+        "--out",
+        str(desk.out / "alone"),
+    )
     assert await desk.select(*edits, *alone) == local_run.FIXED
     assert "no test" in (desk.out / "alone" / "report.md").read_text()
 
@@ -114,7 +121,7 @@ async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFix
         (("--patch", "none.diff"), "none.diff: No such file or directory."),
         (("--branch", "--output=x"), "has no branch --output=x."),
         ((*patch, "--test", big), "is larger than 256 KiB."),
-        ((*patch, "--confidence", "7"), "--confidence must be from 0 to 1."),
+        ((*patch, "--set", "confidence=7"), "--set confidence: Input should be less than"),
     ):
         args = [f"{w}={words[n + 1]}" if w == "--branch" else w for n, w in enumerate(words)]
         args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]

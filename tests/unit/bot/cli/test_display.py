@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ from bot.cli.display import (
     Pace,
     estimate_run,
     is_worth_a_line,
-    load_expected,
     print_progress,
-    save_known,
 )
 from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
@@ -171,21 +168,13 @@ def test_the_time_left_follows_the_pace_once_there_is_one() -> None:
     assert pace.seconds_left is None
 
 
-def test_three_runs_of_a_repository_tell_how_long_the_next_takes(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    for seconds in (300, 360, 420):
-        assert load_expected(data, "/repo", "durations") is None
-        save_known(data, "/repo", "durations", seconds)
-    expected = load_expected(data, "/repo", "durations")
-    assert expected == (330, 390)
-    assert load_expected(data, "/other", "durations") is None
+def test_the_usual_length_of_a_run_tells_how_long_this_one_takes() -> None:
     began = now() - timedelta(seconds=60)
-    low, high = estimate_run(Progress(expected=expected, stages={"environment": began})) or (0, 0)
+    usual = Progress(expected=(330, 390), stages={"environment": began})
+    low, high = estimate_run(usual) or (0, 0)
     assert (round(low), round(high)) == (270, 330)
-    late = now() - timedelta(seconds=400)
-    assert estimate_run(Progress(expected=expected, stages={"environment": late})) is None
-    (data / "fix-durations.json").write_text("[broken")
-    assert load_expected(data, "/repo", "durations") is None
+    late = {"environment": now() - timedelta(seconds=400)}
+    assert estimate_run(replace(usual, stages=late)) is None
 
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"

@@ -10,9 +10,9 @@ import pytest
 
 from bot.comments import settings_file
 from bot.comments.run_details import (
-    build_context_report,
-    build_environment_report,
     destinations_note,
+    dump_context,
+    dump_environment,
     external_hosts,
     render_context,
     render_environment,
@@ -93,10 +93,11 @@ async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_pat
         Account(stage="ranking", model="m", calls=3, usage=Usage(), dollars=0.25),
         Account(stage="editing", model="m", calls=3, usage=Usage(), dollars=9),
     ]
-    report = build_context_report(with_scout, spent, 1.5)
+    report = dump_context(with_scout, spent, 1.5)
     assert report is not None
-    assert (report.way, report.read, report.invented, report.dollars) == ("scout", 3, 1, 0.25)
-    assert report.shown_tokens > 0
+    told = [report[name] for name in ("way", "read", "invented", "dollars")]
+    assert told == ["scout", 3, 1, 0.25]
+    assert report["shown_tokens"] > 0
     assert "The scout read every source file." in render_context(with_scout, spent)
     said = render_context(without, spent)
     assert "No scout model is configured" in said
@@ -247,13 +248,12 @@ RECORD = EnvironmentRecord(
 
 
 def test_the_report_says_which_attempt_serves_and_how_well() -> None:
-    report = build_environment_report(RECORD)
-    assert (report.grade, report.rung, report.python, report.version) == (
-        "broken", "today", "3.8.20", "1.2",
-    )  # fmt: skip
-    assert (report.imports, report.passed, report.failed) == (False, 0, 2)
-    assert report.left_out == ("pylibmc: it needs libmemcached",)
-    assert [attempt.installed for attempt in report.attempts] == [False, True]
+    report = dump_environment(RECORD)
+    said = [report[name] for name in ("grade", "rung", "python", "version")]
+    assert said == ["broken", "today", "3.8.20", "1.2"]
+    assert [report[name] for name in ("imports", "passed", "failed")] == [False, 0, 2]
+    assert report["left_out"] == ["pylibmc: it needs libmemcached"]
+    assert [attempt["installed"] for attempt in report["attempts"]] == [False, True]
     text = render_environment(RECORD)
     assert "The environment does not work." in text
     assert "<script>" not in text
