@@ -99,7 +99,8 @@ def _parse_date(text: str) -> date:
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
-    return await run_and_report(partial(_fix, args, settings), args, stages=True)
+    request = FixRequest.read(args)
+    return await run_and_report(partial(_fix, request, settings), request, stages=True)
 
 
 async def _read_input(
@@ -129,8 +130,8 @@ async def _tell_ignored(request: FixRequest, store: Store) -> None:
         )
 
 
-async def _fix(args: argparse.Namespace, settings: Settings | None, out: Path) -> int:
-    request, settings = FixRequest.read(args), settings or Settings.from_env()
+async def _fix(request: FixRequest, settings: Settings | None, out: Path) -> int:
+    settings = settings or Settings.from_env()
     check_models(settings)
     store = await asyncio.to_thread(open_store, out, settings.data_dir)
     is_new = not await asyncio.to_thread(store.root.exists)

@@ -141,11 +141,9 @@ class LocalRequest:
 
     @classmethod
     def read(cls, args: argparse.Namespace) -> Self:
-        """Raises WrongUsage: an option is unknown, or out of range."""
         given: dict[str, Any] = vars(args)
         named = {name: given.get(name) for name in ("samples", "strategy", "dollars")}
         options = {**dict(given["set"]), **{n: one for n, one in named.items() if one is not None}}
-        with_overrides(Options(), options)
         known = given.keys() & {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: given[name] for name in known}, options=options)
 
@@ -188,17 +186,18 @@ def _parse_setting(text: str) -> tuple[str, object]:
 
 
 async def run_and_report(
-    work: Callable[[Path], Awaitable[int]], args: argparse.Namespace, *, stages: bool
+    work: Callable[[Path], Awaitable[int]], request: LocalRequest, *, stages: bool
 ) -> int:
     """Await `work` in the folder of `--out` and return its exit code; an error is shown as a
     sentence. Without `--out`, the folder is removed in the end.
 
-    With `args.json`, the display writes events; see `docs/fix.md`. `stages`: it lists the stages
+    With `request.json`, the display writes events; see `docs/fix.md`. `stages`: it lists the stages
     of a run that fixes an issue.
     """
-    place = nullcontext(args.out) if args.out else scratch_folder("run")
-    with open_display(json=args.json, stages=stages) as display, place as out:
+    place = nullcontext(request.out) if request.out else scratch_folder("run")
+    with open_display(json=request.json, stages=stages) as display, place as out:
         try:
+            with_overrides(Options(), request.options)
             return await work(await asyncio.to_thread(out.resolve))
         except (WrongUsage, SettingsError) as error:
             display.end(USAGE, {"outcome": "wrong usage"})
@@ -209,20 +208,20 @@ async def run_and_report(
             GitHubError, OSError,
         ) as error:  # fmt: skip
             display.end(FAILED, {"outcome": "failed"})
-            where = str(args.repo or args.url)
-            for sentence in _explain_error(error, where, args.out):
+            for sentence in _explain_error(error, request):
                 display.say(sentence)
             return FAILED
 
 
-def _explain_error(error: Exception, where: str, out: Path | None) -> Iterator[str]:
+def _explain_error(error: Exception, request: LocalRequest) -> Iterator[str]:
     match error:
         case RepositoryGone() | RepositoryEmpty():
+            where = request.repo or request.url
             yield f"{where} no longer has the commit that the run started from: {error}."
         case CodebaseTooLarge():
             yield f"The repository is too large for Capuchin. {error}"
         case OSError():
-            yield f"{error.filename or out}: {error.strerror or error}."
+            yield f"{error.filename or request.out}: {error.strerror or error}."
         case _:
             yield f"{type(error).__name__}: {with_words(error)}"
     if isinstance(error, EnvironmentFailed):
@@ -232,7 +231,7 @@ def _explain_error(error: Exception, where: str, out: Path | None) -> Iterator[s
             "`dockerfile`), commit the file, and run this again with another --out."
         )
     final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
-    if out and not isinstance(error, final):
+    if request.out and not isinstance(error, final):
         yield "Progress is saved: run it again with the same --out to continue."
 
 

@@ -74,7 +74,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
-    return await run_and_report(partial(_select, args, settings), args, stages=False)
+    request = SelectRequest.read(args)
+    return await run_and_report(partial(_select, request, settings), request, stages=False)
 
 
 def _read_file(path: Path, most: int) -> bytes:
@@ -92,8 +93,7 @@ def _read_test(path: Path) -> ExternalTest:
     return ExternalTest(path.stem, data.decode("utf-8", "replace"))
 
 
-async def _select(args: argparse.Namespace, settings: Settings | None, out: Path) -> int:
-    request = SelectRequest.read(args)
+async def _select(request: SelectRequest, settings: Settings | None, out: Path) -> int:
     edits = [ExternalEdit(str(path), _read_file(path, LARGEST + 1)) for path in request.patch]
     if not edits and not request.branch:
         raise WrongUsage("There is nothing to choose from: give --patch or --branch.")

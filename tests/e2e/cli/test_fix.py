@@ -267,10 +267,8 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(
     local_fix: LocalFix, stopped: SharedRun
 ) -> None:
     local_fix.continue_run(await stopped.ended())
-    assert (
-        await local_fix.fix("--set", "selection=voting", "--set", "confidence=1")
-        == local_run.NO_FIX
-    )
+    voting = ("--set", "selection=voting", "--set")
+    assert await local_fix.fix(*voting, "confidence=1") == local_run.NO_FIX
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
@@ -279,10 +277,7 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(
     assert ("label" in text, "`--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
     asked = len(local_fix.llm.requests)
-    assert (
-        await local_fix.fix("--set", "selection=voting", "--set", "confidence=0.1")
-        == local_run.FIXED
-    )
+    assert await local_fix.fix(*voting, "confidence=0.1") == local_run.FIXED
     assert [q.call for q in local_fix.llm.requests[asked:]] == ["reproduction"]
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["method"], report["confidence"] > 0.1) == ("voting", True)
