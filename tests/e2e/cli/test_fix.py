@@ -21,6 +21,7 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from pipeline.bundle import read_bundle
 from pipeline.replay import NotInBundle, replay
+from pipeline.store import DirStore, digest
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, SharedRun, unpack_bundle
@@ -261,6 +262,15 @@ async def test_a_worker_on_the_same_machine_does_not_take_its_containers(
     assert (await usual.ended()).code == local_run.FIXED
     assert reaped
     assert set(reaped) == {0}
+
+
+async def test_what_a_run_took_and_cost_is_remembered_for_the_next(usual: SharedRun) -> None:
+    run = await usual.ended()
+    known = DirStore(run.data / "fixes")
+    found = await known.load(digest(str(run.repo)), cli_fix.LatestRuns)
+    assert found is not None
+    assert [len(found.seconds), len(found.dollars)] == [1, 1]
+    assert found.seconds[0] > 0
 
 
 async def test_the_way_of_choosing_and_the_threshold_can_be_given(
