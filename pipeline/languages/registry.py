@@ -116,7 +116,7 @@ def find_error(path: str, output: str) -> str:
     """The first error that a run of the test file `path` printed, else its last line; its own
     language's words first. Untrusted."""
     text = strip_ansi(output)
-    found = (one.find_error(text) for one in _printed_near(path))
+    found = (one.find_error(text) for one in _list_prints_near(path))
     lines = (line.strip() for line in reversed(text.splitlines()))
     return next(filter(None, (*found, *lines)), "")
 
@@ -124,7 +124,7 @@ def find_error(path: str, output: str) -> str:
 def find_counts(path: str, output: str) -> str:
     """The counts of results, as in `1 failed, 2 passed`; empty if the output does not say."""
     text = strip_ansi(output)
-    return next(filter(None, (one.find_counts(text) for one in _printed_near(path))), "")
+    return next(filter(None, (one.find_counts(text) for one in _list_prints_near(path))), "")
 
 
 def shorten_failures(output: str) -> str:
@@ -145,7 +145,7 @@ def drop_progress(output: str) -> str:
     return reduce(lambda text, one: one.facts.printed.drop_progress(text), LANGUAGES, output)
 
 
-def _printed_near(path: str) -> list[Printed]:
+def _list_prints_near(path: str) -> list[Printed]:
     own = language_of(path)
     return [one.facts.printed for one in sorted(LANGUAGES, key=lambda one: one is not own)]
 
