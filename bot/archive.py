@@ -29,8 +29,8 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.storage import Storage
 from bot.telemetry.measurements import ARCHIVE_FAILURES
 from pipeline.bundle import LARGEST_DOCUMENT, pack_bundle
-from pipeline.codebase.text import pluralize
 from pipeline.run_errors import UnreadableRecord
+from prompts.text import pluralize
 
 RETRIES: Final = 3
 

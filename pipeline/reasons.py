@@ -12,10 +12,10 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Final
 
-from pipeline.codebase.text import agree, pluralize
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.data.types import NoFix, NoFixReason, Selection
 from pipeline.run_errors import BudgetSpent, Ceiling, TimeSpent
+from prompts.text import agree, pluralize
 from sandbox.frozen import Frozen
 
 NOT_DESCRIBED = "The budget ran out before the model described this."

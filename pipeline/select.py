@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Issue, NoFix, TestScript
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
@@ -26,6 +25,7 @@ from pipeline.state import Phase
 from pipeline.store import load_or_run
 from pipeline.workflows import abstain
 from pipeline.workflows.pictures import read_pictures
+from prompts.text import pluralize
 from sandbox.frozen import replace
 
 IMPORTED_KEY = "adopted"

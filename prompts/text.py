@@ -1,10 +1,10 @@
-"""Prepares text for a reader, a model or a person: shortens it, and removes what nobody sees."""
+"""Text for a reader, a model or a person: counts and lists in words, shortened, what is seen."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def shorten(text: str, characters: int, *, last: int = 40) -> str:
@@ -87,3 +87,18 @@ def strip_invisible(text: str) -> str:
     # More than one for a character: rows of them can carry any bits.
     shown = re.sub("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+", r"\1", text)
     return "".join(c for c in shown if not is_invisible(c))
+
+
+def pluralize(number: int, thing: str) -> str:
+    """`1 test`, `2,000 tests`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def agree(number: int, singular: str, plural: str) -> str:
+    """The verb for this number: `1 test passes`, `2 tests pass`."""
+    return singular if number == 1 else plural
+
+
+def join_names(names: Sequence[str]) -> str:
+    """`A`, `A and B`, `A, B and C`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -32,9 +32,9 @@ from bot.settings import (
 from bot.storage.client import REDIS_ERRORS, WritesRefused, describe_redis_error
 from bot.storage.storage import Storage
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
 from pipeline.workflows.plan import price_range
+from prompts.text import pluralize
 from sandbox.connection_errors import connection_cause
 from sandbox.docker.mmdebstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine

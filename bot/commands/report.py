@@ -16,7 +16,7 @@ from bot.data.run import Mode, now
 from bot.github.repository import Repository
 from bot.outcomes import find_changed, find_pulls
 from bot.storage.history import HISTORY_DAYS, History, RunHistoryEntry
-from pipeline.codebase.text import pluralize
+from prompts.text import pluralize
 
 
 async def show_stats(ctx: CommandContext) -> str:

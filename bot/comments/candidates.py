@@ -15,12 +15,12 @@ from bot.data.refusal import SwapProblem
 from bot.data.run import Run
 from bot.errors import SwapRefused
 from bot.safe_text import block, code, details, prose
-from pipeline.codebase.text import agree, pluralize
 from pipeline.data.suite_reports import TestOutcome
 from pipeline.data.types import NoFix, NoFixReason, Selection
 from pipeline.languages.registry import read_test_outcome
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
+from prompts.text import agree, pluralize
 
 
 class PullCandidates(NamedTuple):

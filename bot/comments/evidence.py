@@ -7,7 +7,6 @@ from typing import Final
 
 from bot.data.run import Run
 from bot.safe_text import block, code, details, prose, script_block
-from pipeline.codebase.text import agree, pluralize
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Account, Reproduction, Rung, Selection
 from pipeline.languages.registry import find_counts, find_error, read_test_outcome
@@ -15,6 +14,7 @@ from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.verdict import assign_letters, rank_result
+from prompts.text import agree, pluralize
 from sandbox.program import Ending, Execution
 
 UNPROVEN_LABEL: Final = ":unproven"

@@ -7,7 +7,6 @@ from itertools import groupby
 
 from bot.comments.render import render
 from bot.safe_text import block, code, details, prose, script_block
-from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import FurtherScript, SuiteReport
 from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
@@ -17,6 +16,7 @@ from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_
 from pipeline.selection.explain import describe_end, describe_ends
 from pipeline.selection.verdict import name_edits
 from pipeline.selection.voting import reproducing_tests
+from prompts.text import agree, pluralize
 
 
 def render_suite(evidence: Evidence, characters: int) -> str:

@@ -12,11 +12,11 @@ from bot.comments.unpublished import fold_edit
 from bot.data.failure import Failure, FailureFacts
 from bot.data.run import Run
 from bot.safe_text import block, code, details, prose
-from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import TestOutcome
 from pipeline.data.types import CommitSha
 from pipeline.reproduction.red_green import show_command
 from pipeline.workflows.verify import Verification, VerificationVerdict
+from prompts.text import pluralize
 from sandbox.program import Ending, Execution
 
 CHECK_NAME = "Capuchin: reproduction test"

@@ -21,11 +21,11 @@ from bot.comments.vote_table import render_diffs, render_vote_table
 from bot.data.marks import EDIT_TABLE
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
-from pipeline.codebase.text import pluralize
 from pipeline.data.types import Account, Selection
 from pipeline.languages.registry import shorten_failures, show_end
 from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
+from prompts.text import pluralize
 from sandbox.program import Execution
 
 _HEADING_TOPICS: Final[Sequence[tuple[str, str]]] = (

@@ -10,7 +10,7 @@ from bot.data.github_facts import ExistingWork
 from bot.data.refusal import OptOut, Refusal, Stranger
 from bot.data.run import Login, QuotaLimit, Run, is_app
 from bot.safe_text import code
-from pipeline.codebase.text import pluralize
+from prompts.text import pluralize
 
 
 def render_refusal(run: Run, refusal: Refusal, name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bot.safe_text import block, code, prose, script_block
-from pipeline.codebase.text import agree, pluralize
+from prompts.text import agree, pluralize
 
 
 def render(name: str, **values: object) -> str:

@@ -24,9 +24,9 @@ from bot.data.progress import Progress
 from bot.data.run import QueuePosition, Run, RunStatus
 from bot.repo_config.model import LayerProblem
 from bot.safe_text import code, details, prose
-from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption, price_range
+from prompts.text import pluralize
 
 
 class Reply(StrEnum):

@@ -24,8 +24,8 @@ from bot.repo_config.model import (
     list_settings,
 )
 from bot.safe_text import block, code, details, prose
-from pipeline.codebase.text import pluralize
 from pipeline.environment.prepare import WorkingAttempt
+from prompts.text import pluralize
 
 
 def render_config(effective: EffectiveConfig) -> str:

@@ -23,10 +23,10 @@ from bot.data.failure import Failure
 from bot.data.progress import STAGES, Progress, Stage
 from bot.data.run import Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
 from bot.safe_text import code, details, prose, script_block
-from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
 from pipeline.selection.verdict import to_letter
 from pipeline.workflows.plan import price_range
+from prompts.text import pluralize
 from sandbox.frozen import replace
 
 STAGE_TITLES: Final[dict[Stage, str]] = {

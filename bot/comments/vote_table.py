@@ -14,12 +14,11 @@ from bot.data.marks import (
     mark_test,
 )
 from bot.safe_text import block, code, details, prose
-from pipeline.codebase.text import agree, join_names, pluralize
 from pipeline.data.suite_reports import Standing, SuiteReport, TestOutcome
 from pipeline.data.types import Candidate, JudgedEdits, VoteTable
 from pipeline.reasons import describe_cut
 from pipeline.selection.verdict import name_edits, rank_edits, to_letter
-from prompts.text import drop_index_lines
+from prompts.text import agree, drop_index_lines, join_names, pluralize
 from sandbox.program import Execution
 
 

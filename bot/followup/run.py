@@ -48,8 +48,8 @@ from bot.safe_text import make_marker
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
-from pipeline.codebase.text import pluralize
 from pipeline.data.types import Patch
+from prompts.text import pluralize
 from sandbox.frozen import replace
 
 

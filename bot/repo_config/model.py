@@ -35,10 +35,10 @@ from bot.repo_config.mistakes import (
     find_node,
 )
 from bot.repo_config.yaml import UnreadableYaml, YamlFile
-from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options, SharedOptions
 from pipeline.data.presets import apply_preset
 from pipeline.languages.test_command import needs_shell
+from prompts.text import pluralize
 from sandbox.engine import EnvironmentSpec
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")

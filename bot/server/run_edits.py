@@ -8,13 +8,12 @@ from typing import Final, NamedTuple
 from bot.comments.evidence import ending_words
 from bot.data.marks import NO_VERDICT, REPRODUCTION_TEST, Mark, mark_script, mark_test
 from bot.safe_text import make_visible
-from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import Standing
 from pipeline.data.types import NoFix, Reproduction, Selection, VoteTable
 from pipeline.languages.registry import read_test_outcome
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.verdict import get_votes, rank_result, to_letter
-from prompts.text import drop_index_lines, shorten
+from prompts.text import drop_index_lines, pluralize, shorten
 from sandbox.program import Execution
 
 MAX_EDITS: Final = 20

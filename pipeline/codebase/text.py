@@ -6,7 +6,7 @@ import codecs
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 
@@ -15,21 +15,6 @@ _BOMS = {
     "utf-16-le": codecs.BOM_UTF16_LE,
     "utf-16-be": codecs.BOM_UTF16_BE,
 }
-
-
-def pluralize(number: int, thing: str) -> str:
-    """`1 test`, `2,000 tests`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def agree(number: int, singular: str, plural: str) -> str:
-    """The verb for this number: `1 test passes`, `2 tests pass`."""
-    return singular if number == 1 else plural
-
-
-def join_names(names: Sequence[str]) -> str:
-    """`A`, `A and B`, `A, B and C`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
 from pipeline.context.files.sources import Sources
 from pipeline.context.packing import FileBudget, fit_file, pack
@@ -30,6 +29,7 @@ from pipeline.data.types import Issue
 from pipeline.machine import drive
 from pipeline.models.base import Model
 from pipeline.store import Store
+from prompts.text import pluralize
 from sandbox.frozen import Frozen, replace
 
 CONTEXT_KEY = "context/files"

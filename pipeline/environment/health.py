@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import Field
 
-from pipeline.codebase.text import agree, pluralize
+from prompts.text import agree, pluralize
 from sandbox.frozen import Frozen
 
 OTHER: Final = "other"

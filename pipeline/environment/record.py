@@ -8,8 +8,8 @@ from typing import Final
 
 from pydantic import Field
 
-from pipeline.codebase.text import agree, join_names
 from pipeline.environment.health import Grade, Health
+from prompts.text import agree, join_names
 from sandbox.environment.recipe import Installation
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import Frozen, replace

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field
 
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import ONLY_FIXED, Generator, Options
@@ -25,7 +24,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import Store
 from prompts.templates import render
-from prompts.text import shorten
+from prompts.text import pluralize, shorten
 from sandbox.frozen import Frozen
 from sandbox.frozen import replace as replace_fields
 from sandbox.program import Execution

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, Habits
@@ -28,6 +27,7 @@ from pipeline.replies import Malformed, Tag, only_tag_or_approval, some_tags
 from pipeline.resources import Resources
 from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
+from prompts.text import pluralize
 from sandbox.program import Execution
 
 MOST_NAMED = 5

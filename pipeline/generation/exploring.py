@@ -17,7 +17,6 @@ from typing import NamedTuple
 from pydantic import Field
 
 from pipeline.codebase.commit import SYMLINK
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, SourceFile
@@ -45,6 +44,7 @@ from pipeline.replies import Malformed, only_tag_or_approval, some_tags
 from pipeline.resources import Resources, Workspace
 from pipeline.state import ReplyKind
 from prompts.templates import render
+from prompts.text import pluralize
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
 from sandbox.layout import CHECKOUT

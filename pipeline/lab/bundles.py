@@ -13,7 +13,6 @@ from typing import get_args
 from pydantic import ValidationError
 
 from pipeline.bundle import MANIFEST, BadBundle, read_bundle
-from pipeline.codebase.text import pluralize
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import Candidate, Issue, Patch, VoteTable
@@ -32,6 +31,7 @@ from pipeline.selection.verdict import BASE_KEY, BaseFiles, Verdict
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import ReplyKind
 from pipeline.workflows.outcome import EFFECTIVE_KEY, EffectiveSetup, load_context
+from prompts.text import pluralize
 from sandbox.frozen import replace
 
 

@@ -10,7 +10,6 @@ from itertools import zip_longest
 from pydantic import ConfigDict, Field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.lab.dataset import Dataset, LocatedInstance, TestNames, read_outcomes
 from pipeline.languages.registry import is_runnable, is_source
@@ -20,6 +19,7 @@ from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.store import Store
+from prompts.text import agree, pluralize
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
-from pipeline.codebase.text import pluralize
 from pipeline.lab.recall import render_localisation, render_recall_svg
 from pipeline.lab.render import PER_CENT, Points, bar_chart, line_chart, section, table
 from pipeline.lab.scoring import MethodScore, Report
 from pipeline.lab.strategies import render_strategies, render_strategies_figure
+from prompts.text import pluralize
 
 _DEPTH = "edits of each machine, at most"
 

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import Hunk, parse_diff
 from pipeline.context.files.sources import find_sources
 from pipeline.context.outline import Outline, outline_of
@@ -30,6 +29,7 @@ from pipeline.localisation.stages import definitions_around
 from pipeline.models.base import Model
 from pipeline.selection.scoring.canonical import read_base
 from pipeline.store import Store
+from prompts.text import pluralize
 from sandbox.frozen import Frozen
 
 BUDGETS: Final = (4_000, 8_000, 16_000, 32_000, 60_000, 128_000)

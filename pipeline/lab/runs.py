@@ -11,7 +11,6 @@ from math import comb
 from statistics import fmean
 from types import MappingProxyType
 
-from pipeline.codebase.text import pluralize
 from pipeline.data.code_places import Context
 from pipeline.data.options import SelectionMethod
 from pipeline.data.types import VoteTable
@@ -33,6 +32,7 @@ from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.confidence import choose, confidence, weights_for
 from pipeline.selection.scoring.features import best, medoid
 from pipeline.selection.scoring.standings import Standings, build_standings
+from prompts.text import pluralize
 from sandbox.frozen import replace
 
 DRAWS = 10

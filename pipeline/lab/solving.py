@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from pipeline.codebase.text import pluralize
 from pipeline.data.types import Account, Usage
 from pipeline.lab.render import section
 from pipeline.models.base import Price
+from prompts.text import pluralize
 from sandbox.frozen import Frozen
 
 PAPER_STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable
 
-from pipeline.codebase.text import pluralize
 from pipeline.data.progress import Count, Doing
 from pipeline.regression.command import RequestedTests
+from prompts.text import pluralize
 
 REPORT_SECONDS = 10.0
 """Between two reports."""

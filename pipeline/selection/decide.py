@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.code_places import SourceFile
 from pipeline.data.options import SelectionMethod
@@ -30,6 +29,7 @@ from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
 from pipeline.store import digest
+from prompts.text import pluralize
 from sandbox.program import Execution
 
 MAX_CHARACTERS, AROUND = 60_000, 150

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.codebase.text import agree, join_names, pluralize
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, TestOutcome
 from pipeline.data.types import NOT_FIXED, VoteTable
 from pipeline.selection.methods import behaving_alike, likeliest_alike
 from pipeline.selection.scoring.features import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Judgement, Verdict, name_edits
-from prompts.text import shorten, strip_ansi
+from prompts.text import agree, join_names, pluralize, shorten, strip_ansi
 from sandbox.program import Execution
 
 _MAX_TESTS_NAMED = 10

@@ -6,7 +6,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.codebase.text import agree, join_names
 from pipeline.data.code_places import SourceFile
 from pipeline.data.types import VoteTable
 from pipeline.reasons import count_near, describe_cut
@@ -14,6 +13,7 @@ from pipeline.replies import Malformed
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport, assign_letters
+from prompts.text import agree, join_names
 
 _MAX_NAMED = 5
 

@@ -11,7 +11,6 @@ import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pipeline.codebase.text import agree, pluralize
 from pipeline.data.code_places import SourceFile
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Candidate, Issue, NoFixReason, TestScript, VoteTable
@@ -40,6 +39,7 @@ from pipeline.selection.verdict import (
 )
 from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
 from pipeline.store import digest
+from prompts.text import agree, pluralize
 from sandbox.frozen import replace
 
 

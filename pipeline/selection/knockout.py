@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript, Reason
 from pipeline.data.types import NOT_FIXED
@@ -20,6 +19,7 @@ from pipeline.selection.discriminate import DiscriminatingState, Round
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.finalists import DecidingScript, Finalists
 from pipeline.state import Phase
+from prompts.text import agree, pluralize
 from sandbox.frozen import replace
 from sandbox.program import Execution
 

@@ -16,7 +16,6 @@ from typing import Literal
 
 from pipeline.codebase.commit import FETCHED_COMMITS, Codebase
 from pipeline.codebase.git import GitFailed, git
-from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context
 from pipeline.data.types import NOT_FIXED, FixedSince, JudgedEdits, NoFix, NoFixReason
@@ -31,6 +30,7 @@ from pipeline.selection.scoring.confidence import explain_recalibration
 from pipeline.selection.verdict import Judgement, rank_edits
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.state import Phase
+from prompts.text import pluralize
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.frozen import Frozen, replace
 from sandbox.program import NO_ENV, repeat_environment

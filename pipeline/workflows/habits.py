@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from pipeline.codebase.commit import Codebase, PastCommit, read_history
-from pipeline.codebase.text import Globs, agree
+from pipeline.codebase.text import Globs
 from pipeline.data.code_places import Context, Habits, SourceFile
 from pipeline.data.types import Issue
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import is_source, read_test_files
 from pipeline.reproduction.places import rank_test_files
+from prompts.text import agree
 from sandbox.frozen import replace
 
 _HEADING = re.compile(

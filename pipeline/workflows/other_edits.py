@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.concurrency import gather_bounded
 from pipeline.data.code_places import Context
@@ -29,6 +28,7 @@ from pipeline.selection.explain import explain_with_reproduction
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.verdict import Judgement, assign_letters, rank_result, to_letter
 from pipeline.selection.voting import reproducing_tests, suspect_files
+from prompts.text import pluralize
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipeline import reasons
-from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import Generator
@@ -42,6 +41,7 @@ from pipeline.state import Phase, State
 from pipeline.workflows.habits import read_habits
 from pipeline.workflows.heard import hear
 from prompts.templates import render
+from prompts.text import agree, pluralize
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
 from sandbox.program import Execution

@@ -25,7 +25,6 @@ from bot.github.credentials import TokenCredential
 from bot.github.http import MAX_PAGES, PER_PAGE, GitHubClient, api_path
 from bot.settings import Settings
 from pipeline.codebase.git import GitFailed, git
-from pipeline.codebase.text import pluralize
 from pipeline.lab.dataset import BadData
 from pipeline.lab.learning.collect import (
     BENCHMARKED,
@@ -37,6 +36,7 @@ from pipeline.lab.learning.collect import (
 from pipeline.lab.learning.records import LearningData
 from pipeline.lab.recall import find_clone
 from pipeline.store import Store
+from prompts.text import pluralize
 from sandbox.frozen import Frozen, replace
 
 FEWEST_STARS: Final = 1001

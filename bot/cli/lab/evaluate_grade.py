@@ -23,7 +23,6 @@ from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.safe_text import code, printable, prose
 from bot.settings import Settings
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
@@ -51,6 +50,7 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.canonical import read_base
 from pipeline.store import DirStore, ScopedStore, Store, digest
+from prompts.text import pluralize
 from sandbox.base import Sandbox
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace

@@ -33,7 +33,6 @@ from bot.runner.runner import PipelineRunner
 from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.workers import InFlightWork
-from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.progress import OnProgress
@@ -62,6 +61,7 @@ from pipeline.replay import NotInBundle, load_question
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
 from pipeline.store import DirStore, ScopedStore, Store, digest
+from prompts.text import agree, pluralize
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import replace
 

@@ -39,7 +39,6 @@ from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from bot.storage.history import HISTORY_DAYS
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.learning.attempts import read_attempts
@@ -95,6 +94,7 @@ from pipeline.lab.shards import join_results, open_results
 from pipeline.models.base import ModelError
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, ScopedStore, digest
+from prompts.text import pluralize
 from sandbox.errors import SandboxError
 from sandbox.frozen import replace
 

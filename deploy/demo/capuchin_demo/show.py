@@ -27,11 +27,11 @@ from capuchin_demo.environment import (
 from capuchin_demo.hub.issue_actions import add_labels, open_issue
 from capuchin_demo.hub.state import Issue
 from capuchin_demo.package import ISSUE_URL, LICENSE, DemoFailed
-from pipeline.codebase.text import agree, pluralize
 from pipeline.data.types import Account, NoFix, Selection, Usage
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.selection.verdict import name_edits, rank_edits
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
+from prompts.text import agree, pluralize
 from sandbox.program import Execution
 from sandbox.scratch import scratch_folder
 

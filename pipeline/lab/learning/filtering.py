@@ -15,7 +15,6 @@ from typing import BinaryIO
 from pydantic import BaseModel, Field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options
 from pipeline.data.types import NOT_FIXED
 from pipeline.lab.dataset import BadData, LocatedInstance, read_lines
@@ -50,6 +49,7 @@ from pipeline.lab.learning.training_rows import (
 )
 from pipeline.lab.render import table
 from pipeline.store import Store, digest, load_or_run
+from prompts.text import pluralize
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace

@@ -12,9 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from pipeline.codebase.text import pluralize
 from pipeline.data.options import Recalibration
 from pipeline.selection.scoring.features import FeatureRow, TextEvidence, best
+from prompts.text import pluralize
 from sandbox.frozen import Frozen
 
 _MAX_LOG_ODDS = 6.0

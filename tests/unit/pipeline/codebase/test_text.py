@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.codebase.text import agree, pluralize
+from prompts.text import agree, pluralize
 
 
 @pytest.mark.parametrize(
