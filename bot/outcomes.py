@@ -140,7 +140,7 @@ async def find_pulls(repo: Repository, known: Collection[int], since: datetime) 
 
 
 async def _find_merges(repo: Repository, commits: Sequence[CommitFacts]) -> dict[str, int]:
-    """Of the commits that `commits` revert: those that merged a pull request, with its number.
+    """The commits reverted by `commits` that merged a pull request, with its number.
 
     GitHub's new versions do not say in a pull request which commit that is.
     """

@@ -250,7 +250,7 @@ class _PageReader(HTMLParser):
         self._in_code = 0
         self._shrunk = 0
         self._language = ""
-        """Of the fence that is read."""
+        """The language of the fence that is read."""
         self._closed: list[bool] = []
         """Whether each `<details>` around is closed."""
         self._breaks = 0

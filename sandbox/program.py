@@ -141,7 +141,7 @@ class Program:
     diffs: Sequence[str] = ()
     """Applied to the fresh checkout in this order, before the program starts."""
     seconds: float | None = None
-    """Of processor time (`Limits.seconds`); None is the sandbox's own."""
+    """Processor time (`Limits.seconds`); None is the sandbox's own limit."""
     output_bytes: int | None = None
     """How much of the output is kept, head and tail; None is the sandbox's own limit."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -74,7 +74,7 @@ class SealedStore(DirStore):
             return [""]
 
     def _seal(self, first: str, key: str = "", data: bytes = b"") -> str:
-        """Of a run's first line alone, or of a document in it: none is taken from another run."""
+        """The seal of a run's first line alone, or of a document in it; none fits another run."""
         text = f"{first}\0{key}\0".encode() + hashlib.sha256(data).digest()
         return hmac.digest(self._secret, text, "sha256").hex()
 

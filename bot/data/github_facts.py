@@ -281,7 +281,7 @@ class LabelEventFacts(Fact):
 
     event: str
     commit: CommitSha | None = Field(default=None, validation_alias="commit_id")
-    """Of "merged": the resulting commit on the base branch."""
+    """The commit on the base branch that "merged" made."""
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
     actor: Login | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
     created_at: datetime | None = None

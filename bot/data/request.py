@@ -264,7 +264,7 @@ class LabelEvent(NamedTuple):
 
     label: str
     at: int
-    """Since when; seconds since the epoch, by GitHub's clock."""
+    """The beginning, in seconds since the epoch by GitHub's clock."""
     from_sweep: bool
 
     @classmethod

@@ -219,7 +219,7 @@ class Run(Frozen):
     waiting_for: Failure | None = None
     """Why it was last put back into the queue."""
     waiting_since: datetime | None = None
-    """Since when it has made no progress for that reason."""
+    """The time since which it has made no progress for that reason."""
     base_commit: CommitSha = CommitSha("")
     """Full SHA the run works on, fixed by the first worker."""
     branch: str = ""

@@ -55,7 +55,7 @@ class _Addresses(HTMLParser):
         super().__init__()
         self.pictures: list[str] = []
         self.originals: dict[str, str] = {}
-        """By the address in the Markdown, that of GitHub's proxy."""
+        """The originals by the address in the Markdown, that of GitHub's proxy."""
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -156,7 +156,7 @@ async def _read(answer: httpx.Response) -> bytes | None:
 def _picture_type(
     content: bytes,
 ) -> Literal["image/png", "image/jpeg", "image/gif", "image/webp"] | None:
-    """By the first bytes, which services check."""
+    """The kind that the first bytes say, which services check."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):

@@ -306,7 +306,7 @@ class _ModelBuilder:
     stack: AsyncExitStack
     served: ServedWindows
     windows: Mapping[str | None, ConcurrencyWindow]
-    """By the address of a server; None: Anthropic's own."""
+    """The windows by the address of a server; None: Anthropic's own."""
     scout_window: ConcurrencyWindow
     waits: Sequence[float]
 

@@ -101,7 +101,7 @@ class Keys:
         return f"{self.prefix}worker:{name}"
 
     def turn(self, name: str) -> str:
-        """Whose turn it is to do what one worker does for all."""
+        """The turn to do what one worker does for all."""
         return f"{self.prefix}turn:{name}"
 
     def delivery(self, guid: str) -> str:

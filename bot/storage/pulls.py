@@ -87,7 +87,7 @@ class PullRecords(RedisRecords):
         await self._drop(repo.id, str(pull))
 
     async def take_due(self, *, again_in: float) -> list[PullRecord]:
-        """Whose time to be looked after has come; each comes up again in `again_in` seconds."""
+        """Pull requests due for a check; each becomes due again after `again_in` seconds."""
         time = (await self._redis.time())[0]
         members = cast(
             "list[bytes]",

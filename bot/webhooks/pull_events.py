@@ -41,7 +41,7 @@ def _update_pull(
 
 class _PullHead(BaseModel):
     sha: CommitSha = Field(pattern=_SHA)
-    """Of a fork, too: GitHub keeps those commits with the base's."""
+    """May be a fork's: GitHub keeps its commits with the base's."""
 
 
 class _PullPart(BaseModel):

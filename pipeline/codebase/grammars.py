@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 class CaptureRules(NamedTuple):
     by_kind: Mapping[int, tuple[Rule, ...]]
-    """By the kind of the node that they capture."""
+    """The rules by the kind of the node that they capture."""
     by_parent: Mapping[int, tuple[Rule, ...]]
     """Those that capture a node of any kind, by the kind of the node above."""
 

@@ -54,7 +54,7 @@ class EnvironmentFound(NamedTuple):
 
 class Spent(NamedTuple):
     dollars: float
-    """By the whole run so far, at list prices."""
+    """The cost of the whole run so far, at list prices."""
 
 
 Event = StageBegan | Doing | FilesRead | Written | SuiteRan | EnvironmentFound | Spent

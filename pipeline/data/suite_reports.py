@@ -15,7 +15,7 @@ TestOutcome = Literal["passes", "fails", "not run"]
 class CutShort(Frozen):
     ran: int
     skipped: int = 0
-    """Of those that `ran`: skipped, or failed as expected."""
+    """Those of `ran` that were skipped, or failed as expected."""
     selected: int = 0
     """Tests that were selected to run; 0 if not known."""
 

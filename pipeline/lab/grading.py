@@ -40,7 +40,7 @@ class ExecutedEdit(Frozen):
     member: str
     """One member that sent the edit; others may have sent an equal one."""
     right: bool
-    """By the labels, whatever ran here."""
+    """What the labels say, whatever ran here."""
     fixed: tuple[bool, ...]
     """Whether each test that the reference edit fixes passes with it; empty: unknown."""
     broken: int | None
@@ -105,7 +105,7 @@ class InstanceGrade(Frozen):
     """How the environment was made, and how healthy it is. Untrusted."""
     command: tuple[str, ...] = ()
     seconds: float = 0.0
-    """Of wall time, environment included."""
+    """Wall time, environment included."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class SolvedInstance(Frozen):
     """By sample: its revisions that resolve the instance, from 0; see `SampleLabels`."""
     accounts: tuple[Account, ...] = ()
     seconds: float = 0.0
-    """Of wall time, grading included."""
+    """Wall time, grading included."""
     environment: str = ""
     """How the environment was made, and how healthy it is. Untrusted."""
 

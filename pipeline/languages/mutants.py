@@ -53,7 +53,7 @@ _RETURN, _CONDITION, _NUMBER = range(len(_SWAPS), len(_SWAPS) + 3)
 class _Fault(NamedTuple):
     row: int
     rank: int
-    """Of several on one line the lowest is made."""
+    """Makes the lowest of several on one line."""
     start: int
     """The first byte in its line, and the last."""
     end: int

@@ -98,7 +98,7 @@ class Message(Frozen):
     role: Literal["user", "assistant"]
     text: str
     pictures: tuple[Picture, ...] = ()
-    """Of the user, to a model that sees; they come before the text."""
+    """What the user shows to a model that sees; they come before the text."""
 
 
 class ReplyFormat(Frozen):

@@ -285,7 +285,7 @@ def _show_entries(path: str, text: str, characters: int) -> SourceFile:
 
 
 def _sort_newest(paths: Iterable[str]) -> list[str]:
-    """By the numbers in the names, so that v0.12.1 comes before v0.9.0."""
+    """Sorts by the numbers in the names, so that v0.12.1 comes before v0.9.0."""
     return sorted(paths, key=lambda path: (list(map(int, _NUMBER.findall(path))), path))[::-1]
 
 

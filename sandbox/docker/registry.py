@@ -48,7 +48,7 @@ class ImageManifest(NamedTuple):
 
     config: bytes
     settings: Mapping[str, Any]
-    """Of its containers, such as labels."""
+    """The settings of its containers, such as labels."""
     layers: tuple[tuple[str, int], ...]
     """The digest of each, and its packed bytes."""
 
@@ -153,7 +153,7 @@ class Registry:
         return self._client.stream("GET", url, headers=self._headers)
 
     def _ask_for_token(self, challenge: str) -> str:
-        """Of https://distribution.github.io/distribution/spec/auth/token."""
+        """Get a token: https://distribution.github.io/distribution/spec/auth/token."""
         said = dict(re.findall(r'(\w{1,20})="([^"]{0,500})"', challenge[:4000]))
         scope = f"repository:{self._name.repository}:pull"
         asked = {"scope": scope, "service": said.get("service", "")}

@@ -106,7 +106,7 @@ def _drop_pasted(text: str) -> str:
 
 
 def _cut_logs(lines: list[str]) -> Iterator[str]:
-    """Of a fenced block of many lines, only the first and the last ones: the error is at an end."""
+    """The first and the last lines of a long fenced block: the error is at an end."""
     block: list[str] | None = None
     for line in lines:
         fence = line.lstrip().startswith(("```", "~~~"))

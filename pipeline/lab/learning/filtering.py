@@ -235,7 +235,7 @@ class CheckedIssue(Frozen):
 
     oracle: Oracle | None = None
     attempts: dict[str, ExecutedChecks] = Field(default_factory=dict[str, ExecutedChecks])
-    """By the attempt's source."""
+    """The counts by the attempt's source."""
 
     def complete(self, issue: SolvedIssue) -> SolvedIssue:
         """`issue` with the tests that decide, where they were found."""

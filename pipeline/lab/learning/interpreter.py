@@ -42,7 +42,7 @@ class TrainingConfig(Frozen):
     batch: int = Field(2, ge=1)
     """Rows that each process takes at once."""
     rank: int = Field(16, ge=1)
-    """Of the LoRA adapter."""
+    """The rank of the LoRA adapter."""
     four_bit: bool = False
     full: bool = False
     """Whether all weights are trained, without an adapter."""
@@ -61,7 +61,7 @@ class Training(Frozen):
     resumed_from: int
     """The step of the checkpoint with which it went on; 0: from the start."""
     seconds: float
-    """Of the last process."""
+    """The time of the last process."""
     device: str
     processes: int
     learning_rate: float

@@ -32,7 +32,7 @@ class Gain(Frozen):
     confidence: float
     """By the shipped confidence, never fitted on the issue's own repository."""
     model: float
-    """By the trained model alone."""
+    """The share that the trained model alone chooses right."""
     fused: float
     """By both; the weight is chosen on other repositories."""
     weight: float

@@ -70,7 +70,7 @@ def _is_value(node: Node) -> bool:
 
 
 def _read_prefix(string: Node) -> str:
-    """Of its first part, in lower case, without the quotes."""
+    """The prefix of its first part, in lower case, without the quotes."""
     text = (string.text or b"").decode("utf-8", "replace")
     return text[: len(text) - len(text.lstrip("bBrRuUfFtT"))].lower()
 

@@ -27,7 +27,7 @@ from sandbox.guest.network.upstream import Answer, Upstream
 
 FOLDER = "/var/cache/capuchin-index"
 MAX_BYTES = 4 * 1024**3
-"""Of all that is kept; the oldest goes first."""
+"""The bytes of all that is kept; the oldest goes first."""
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 2 * 1024**3
 CHUNK = 256 * 1024

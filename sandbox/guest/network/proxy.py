@@ -105,7 +105,7 @@ async def relay(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
 
 
 async def relay_both(*ways: Coroutine[None, None, None]) -> None:
-    """Until both ways ended, or one broke."""
+    """Pass bytes on until both ways ended, or one broke."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

@@ -71,7 +71,7 @@ class ExecutionLimits(NamedTuple):
     """How long, and how much output, an execution may take."""
 
     seconds: float
-    """Of processor time; see `time_limit`."""
+    """Processor seconds; see `time_limit`."""
     output_kept: int
     output_total: int
     may_wait: bool = False
