@@ -22,7 +22,7 @@ from pipeline.resources import Workspace
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.judge import Judge
 from pipeline.workflows.abstain import find_nothing_to_fix, find_unsolvable
-from pipeline.workflows.heard import hear
+from pipeline.workflows.comments_during_run import hear
 from pipeline.workflows.other_edits import try_others
 from pipeline.workflows.outcome import (
     EFFECTIVE_KEY,

@@ -36,7 +36,7 @@ Begin = Callable[[RunId], Awaitable[Lease | None]]
 """Takes the lease of a run; None if somebody else has it."""
 
 
-class Slots:
+class WorkerSlots:
     """Takes up runs in fair order while there is room."""
 
     def __init__(
@@ -133,7 +133,7 @@ class Worker:
         self._sweep_actions = sweep_actions
         self._stopping = asyncio.Event()
         self._slots_changed = asyncio.Event()
-        self._slots = Slots(settings.worker_runs, self.build_attempt, self._slots_changed.set)
+        self._slots = WorkerSlots(settings.worker_runs, self.build_attempt, self._slots_changed.set)
         self._outage = Outage()
 
     def stop(self) -> None:

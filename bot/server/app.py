@@ -138,7 +138,7 @@ NAMES_SECONDS: Final = 60.0
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten seconds for an answer
 
 
-class Intake:
+class WebhookHandler:
     """The routes for GitHub and for machines; its Redis client lives as long as the event loop."""
 
     def __init__(self, settings: Settings) -> None:
@@ -321,7 +321,7 @@ def create_app(settings: Settings) -> FastAPI:
     Raises:
         SettingsError: the webhook secret is missing, or the address of Redis is invalid.
     """
-    intake = Intake(settings)
+    intake = WebhookHandler(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:

@@ -20,9 +20,9 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.selection.controls import Controls, find_self_serving
 from pipeline.selection.decide import Decider, decider_without_model
-from pipeline.selection.elsewhere import weigh_elsewhere
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
+from pipeline.selection.other_call_sites import weigh_elsewhere
 from pipeline.selection.scoring.canonical import read_base
 from pipeline.selection.scoring.confidence import limit_unfitted, recalibrate
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests

@@ -58,14 +58,14 @@ from pipeline.reproduction.writer import (
 )
 from pipeline.resources import Resources
 from pipeline.run_errors import BudgetSpent
-from pipeline.selection.elsewhere import find_rival
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.judge import Judge
+from pipeline.selection.other_call_sites import find_rival
 from pipeline.selection.verdict import Judgement, list_said
 from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.store import Store, load_or_run
 from pipeline.workflows.abstain import abstain
-from pipeline.workflows.habits import note_habits
+from pipeline.workflows.repo_conventions import note_habits
 from sandbox.frozen import replace as replace_fields
 
 _MOST_SHOWN = 60_000

@@ -38,8 +38,8 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Resources, drive_on_budget
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import Phase, State
-from pipeline.workflows.habits import read_habits
-from pipeline.workflows.heard import hear
+from pipeline.workflows.comments_during_run import hear
+from pipeline.workflows.repo_conventions import read_habits
 from prompts.templates import render
 from prompts.text import agree, pluralize
 from sandbox.errors import SandboxUnavailable

@@ -74,7 +74,7 @@ class Grant:
     spent: float
 
 
-class Purse:
+class BudgetPool:
     """Never grants more than it holds, to any number of concurrent runs."""
 
     def __init__(self, dollars: float | None, spent: float = 0.0) -> None:
@@ -280,7 +280,7 @@ async def solve_instances(
     budget = task.budget and task.budget * len(own) / len(rows)
     spent = sum([(await _read_ledger(task.find_folder(row.instance_id))).dollars for row in own])
     async with open_runner(settings) as runner:
-        solving = _Solving(task, settings, runner, Purse(budget, spent))
+        solving = _Solving(task, settings, runner, BudgetPool(budget, spent))
         found = await gather_bounded(settings.worker_runs, map(solving.solve, own))
     return tuple(found)
 
@@ -292,7 +292,7 @@ class _Solving:
     task: SolveTask
     settings: Settings
     runner: PipelineRunner
-    purse: Purse
+    purse: BudgetPool
 
     async def solve(self, row: LocatedInstance) -> SolvedInstance:
         """The result for one instance, saved once it is final."""

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from sandbox.guest.installer.plan import PYTHON
-from sandbox.guest.supervisor.time_limit import LONGEST_PAUSE, Queued, TimeOfOurs
+from sandbox.guest.supervisor.time_limit import LONGEST_PAUSE, OwnTime, Queued
 
 UV = "/opt/tools/uv/bin/uv"
 SETUPTOOLS_FOR_UV = datetime.date(2019, 4, 15)
@@ -131,7 +131,7 @@ class Uv:
         ) as process:
 
             def kill_late() -> None:
-                spent = TimeOfOurs(Queued(self._queued))
+                spent = OwnTime(Queued(self._queued))
                 while not ended.wait(LONGEST_PAUSE):
                     if spent.measure() >= seconds:
                         late.set()

@@ -88,7 +88,7 @@ class Queued:
         return self._total
 
 
-class TimeOfOurs:
+class OwnTime:
     """Wall time without that in which processes waited for the processor of a busy host."""
 
     def __init__(self, queued: Queued) -> None:

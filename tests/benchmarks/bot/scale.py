@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from bot.data.run import Lane, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.queue.attempt import RunAttempt
 from bot.queue.position import load_queue
-from bot.queue.worker import Slots
+from bot.queue.worker import WorkerSlots
 from bot.server.app import create_app
 from bot.server.connections import serve_app
 from bot.settings import Settings
@@ -151,7 +151,7 @@ async def _fill(storage: Storage, lane: Lane, slots: int) -> None:
         raise _Chosen
 
     with suppress(_Chosen):
-        await Slots(slots, _begin_nothing, lambda: None).fill(lane, storage, acquire)
+        await WorkerSlots(slots, _begin_nothing, lambda: None).fill(lane, storage, acquire)
 
 
 class _Chosen(Exception):

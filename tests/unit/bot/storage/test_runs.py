@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from bot.data.request import StartOutcome
 from bot.data.run import Lane, Login, Mode, RepoRef, RunId, RunStatus
 from bot.errors import LeaseLost
-from bot.queue.worker import Slots
+from bot.queue.worker import WorkerSlots
 from bot.storage.active_runs import BATCH
 from bot.storage.keys import Keys
 from bot.storage.lease import Lease
@@ -180,7 +180,7 @@ async def test_a_full_worker_reads_no_queue(
     runs: Runs, storage: Storage, redis: Redis, waiting: int
 ) -> None:
     await fill_queue(runs, waiting)
-    slots = Slots(0, lambda _: pytest.fail("begun"), lambda: None)
+    slots = WorkerSlots(0, lambda _: pytest.fail("begun"), lambda: None)
 
     async def acquire(_run_id: RunId) -> None:
         return None

@@ -10,7 +10,7 @@ import pytest
 from pipeline.codebase.commit import Codebase
 from pipeline.data.code_places import Context, Habits, SourceFile
 from pipeline.data.types import Issue
-from pipeline.workflows.habits import note_habits, read_habits
+from pipeline.workflows.repo_conventions import note_habits, read_habits
 from sandbox.frozen import replace
 from tests.support.data.local_git import committed, repository
 
