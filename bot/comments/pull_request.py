@@ -229,7 +229,8 @@ def _votes_section(selection: Selection, characters: int) -> str:
     sure = estimate_sentence(selection)
     if sure:
         sure += (
-            f" Calibrated on {edits} among public ones with known outcomes, and in part assumed."
+            f" This is calibrated on {edits} among public ones with known outcomes, and partly "
+            "assumed."
         )
     if sure and selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
