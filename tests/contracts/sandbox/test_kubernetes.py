@@ -298,7 +298,7 @@ async def test_a_token_that_is_not_known_is_reported(local: LocalCluster, tmp_pa
 
 
 async def test_a_cluster_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(SandboxUnavailable, match="CAPUCHIN_KUBECONFIG"):
+    with pytest.raises(SandboxUnavailable, match="Set KUBECONFIG"):
         Cluster(NAMESPACE).read_version()
     with pytest.raises(SandboxUnavailable, match="cluster cannot be reached"):
         Cluster(NAMESPACE, tmp_path / "none").read_version()

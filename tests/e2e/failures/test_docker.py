@@ -65,14 +65,14 @@ async def test_docker_restarted_in_the_middle_of_a_run(
     start_recorded_bot: StartBot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", own.url)
     async with start_recorded_bot(shop.answers(SLOW)) as bot:
-        monkeypatch.delenv("DOCKER_HOST")  # the bot has it
         repo = bot.add_repo()
         await furnish(own, daemon, repo, bot.settings)
         issue = await bot.open_issue(repo)
         run = await bot.run_of(issue)
+        monkeypatch.setenv("DOCKER_HOST", own.url)
         async with bot.working(settle=False, model_waits=()):
+            monkeypatch.delenv("DOCKER_HOST")  # the worker has it
             await until_executing(bot, own, run.id)
             own.kill()
             await bot.until(lambda: waits(bot, run.id))

@@ -92,12 +92,12 @@ async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> N
 async def test_docker_is_down(
     start_recorded_bot: StartBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     async with start_recorded_bot(patience_seconds=0) as bot:
-        monkeypatch.delenv("DOCKER_HOST")  # the bot has it
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        run = await bot.solve(issue)
+        with monkeypatch.context() as patch:
+            patch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+            run = await bot.solve(issue)
         assert run.failure is Failure.SANDBOX_UNAVAILABLE
         assert_told(repo, issue, run)
 
