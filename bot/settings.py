@@ -414,8 +414,8 @@ class Settings(
         """
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
         for name in sorted(env):
-            why = REMOVED.get(name.removeprefix("CAPUCHIN_")) if "CAPUCHIN_" in name else None
-            if why and env[name]:
+            prefix, _, rest = name.partition("CAPUCHIN_")
+            if not prefix and (why := REMOVED.get(rest)) and env[name]:
                 raise SettingsError(f"{name} no longer exists: {why}. Unset it.")
         values: dict[str, Any] = {
             name: env[variable_name(name)]

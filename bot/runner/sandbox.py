@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from bot.settings import SandboxSettings, Settings, SettingsError
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
@@ -83,11 +82,7 @@ def build_options(settings: SandboxSettings) -> BuildOptions:
     """
     secrets = {name: value.get_secret_value() for name, value in settings.build_secrets.items()}
     # With a login in it, an address is a secret like the others.
-    own = {
-        name: secrets.pop(name)
-        for name in OWN_INDEXES
-        if name in secrets and "@" not in urlsplit(secrets[name]).netloc
-    }
+    own = {name: secrets.pop(name) for name in OWN_INDEXES if "@" not in secrets.get(name, "@")}
     try:
         return BuildOptions(
             ca_bundle=settings.build_ca_bundle or system_ca_bundle(),
