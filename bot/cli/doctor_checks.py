@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -107,7 +108,10 @@ async def _check_git(_settings: Settings) -> str:
     except OSError:
         raise CheckFailed("not found", "Install git.") from None
     output, _ = await process.communicate()
-    return output.decode().strip().removeprefix("git version ")
+    found = output.decode().strip().removeprefix("git version ")
+    if tuple(map(int, re.findall(r"\d+", found)[:2])) < (2, 40):
+        return f"{found}; a hostile repository's patterns are matched faster by 2.40 and later."
+    return found
 
 
 async def _check_environment(_settings: Settings) -> str:

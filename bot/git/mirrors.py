@@ -38,7 +38,7 @@ from pipeline.codebase.commit import FETCHED_COMMITS, Codebase, list_tree
 from pipeline.codebase.git import GitFailed, create_bare, git
 from pipeline.data.types import CommitSha
 
-TIMEOUT_SECONDS = 15 * 60.0
+TIMEOUT_SECONDS = 15 * 60
 """A fetch or push that takes longer is aborted and retried later."""
 _STALL_OPTIONS = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
 _GONE = re.compile(
@@ -93,11 +93,12 @@ class Remote:
             config = self._config(fd if token is not None else None)
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 return await git(
-                    git_dir, *args, env=git_environment(), config=config, pass_fds=(fd,)
-                )
+                    git_dir, *args, env=git_environment(), config=config, pass_fds=(fd,),
+                    seconds=TIMEOUT_SECONDS,
+                )  # fmt: skip
         except TimeoutError:
             raise GitHubUnavailable(
-                f"git {args[0]}: timed out after {TIMEOUT_SECONDS:.0f} s"
+                f"git {args[0]}: timed out after {TIMEOUT_SECONDS} s"
             ) from None
         except GitFailed as failure:
             error = _translate_failure(failure)

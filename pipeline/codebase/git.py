@@ -61,6 +61,13 @@ _CONFIG = (
     # A missing object may name a program that fetches it. Calls that need a connection allow it.
     "protocol.allow=never",
 )
+MOST_SECONDS = 600
+"""Processor seconds of one call, unless it says otherwise: git matches patterns and follows deltas
+that a repository brings along, and before 2.40 in exponential time."""
+PATTERN_SECONDS = 20
+"""The same where it only matches a repository's patterns; honest ones take a tenth of one."""
+_WALL = 5
+"""A call may last so many times its processor seconds: the machine may be busy."""
 _WORDS = 4000
 """Characters kept of git's error output: enough for a person, too few to fill a log."""
 
@@ -79,6 +86,13 @@ class GitFailed(Exception):
         self.words = words
 
 
+class GitTooSlow(GitFailed):
+    """git did not end in its time."""
+
+    def __init__(self, command: str, seconds: int) -> None:
+        super().__init__(command, -signal.SIGXCPU, f"it did not end in {seconds} s")
+
+
 async def git(
     git_dir: Path | None,
     *args: str,
@@ -89,6 +103,7 @@ async def git(
     cwd: Path | None = None,
     accept: Sequence[int] = (0,),
     memory: int = 0,
+    seconds: int = MOST_SECONDS,
 ) -> bytes:
     """Run `git *args` and return its standard output.
 
@@ -96,20 +111,24 @@ async def git(
     or credential helper runs. `config` holds `name=value` pairs for this call only, `env` further
     variables, `pass_fds` descriptors that git inherits. `git_dir` is None for commands that need no
     repository (`init`, `ls-remote`). `memory` limits the bytes that git may allocate, for data that
-    can unpack to more; 0: no limit. If the call is cancelled, git and all its children are killed.
+    can unpack to more; 0: no limit. `seconds` limits the processor time of each of its processes,
+    and five times as much the call. If the call is cancelled, git and all its children are killed.
 
     Raises:
+        GitTooSlow: it did not end in its time.
         GitFailed: the status is not in `accept`.
     """
     process = await _start(git_dir, args, input is not None, env, config, pass_fds, cwd)
-    if memory:
-        _limit_memory(process.pid, memory)
+    _limit(process, seconds, memory)
     try:
-        output, complaint = await process.communicate(input)
+        async with asyncio.timeout(_WALL * seconds) as clock:
+            output, complaint = await process.communicate(input)
     except BaseException:
         await kill_session(process)
+        if clock.expired():
+            raise GitTooSlow(args[0], seconds) from None
         raise
-    _raise_on_failure(args, process, complaint, accept)
+    _raise_on_failure(args, process, complaint, accept, seconds)
     return output
 
 
@@ -141,11 +160,11 @@ _trusted: list[object] = []
 """Files that are deleted with the process."""
 
 
-def _limit_memory(pid: int, most: int) -> None:
-    try:
-        resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
-    except ProcessLookupError:
-        return  # it has already ended
+def _limit(process: asyncio.subprocess.Process, seconds: int, memory: int = 0) -> None:
+    with suppress(ProcessLookupError):  # it has already ended
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5))  # SIGXCPU, then SIGKILL
+        if memory:
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (memory, memory))
 
 
 async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[list[bytes], None]:
@@ -155,25 +174,29 @@ async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[list[byt
     generator (`contextlib.aclosing`) to end early.
 
     Raises:
+        GitTooSlow: it did not end in its time.
         GitFailed: git ended with a status other than 0; raised after all its output.
     """
     process = await _start(git_dir, args, False, None, (), (), None)
+    _limit(process, MOST_SECONDS)
     assert process.stdout is not None
     assert process.stderr is not None
     complaint = asyncio.ensure_future(process.stderr.read())
     try:
         rest = b""
         # Bytes of a long listing read at once.
-        while data := await process.stdout.read(256 * 1024):
+        while data := await asyncio.wait_for(process.stdout.read(256 * 1024), _WALL * MOST_SECONDS):
             *whole, rest = (rest + data).split(b"\0")
             yield whole
             await asyncio.sleep(0)  # data that has already arrived is read without a pause
         words = await complaint
         await process.wait()
-    except BaseException:
+    except BaseException as error:
         await kill_session(process, complaint)
+        if isinstance(error, TimeoutError):
+            raise GitTooSlow(args[0], MOST_SECONDS) from None
         raise
-    _raise_on_failure(args, process, words, (0,))
+    _raise_on_failure(args, process, words, (0,), MOST_SECONDS)
 
 
 async def _start(
@@ -217,8 +240,11 @@ def _raise_on_failure(
     process: asyncio.subprocess.Process,
     complaint: bytes,
     accept: Sequence[int],
+    seconds: int,
 ) -> None:
     status = process.returncode or 0
+    if status == -signal.SIGXCPU:
+        raise GitTooSlow(args[0], seconds)
     if status not in accept:
         words = complaint.decode("utf-8", "replace").strip()[-_WORDS:]
         raise GitFailed(args[0] if args else "", status, words)

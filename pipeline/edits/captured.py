@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.codebase.commit import MOST_SETTINGS, SYMLINK, Codebase
-from pipeline.codebase.git import git
+from pipeline.codebase.git import PATTERN_SECONDS, GitTooSlow, git
 from pipeline.codebase.text import decode_text
 from pipeline.edits.patches import check_form, create_patch, create_scratch_repository, refusal
 from pipeline.edits.read import MAX_DIFF_CHARACTERS, MAX_FILE_BYTES, ParsedEdit, check_conflicts
@@ -32,7 +32,13 @@ async def read_captured(
     What git ignores there, and files of the installation that git does not know, are left out. The
     hint names what may not be in an edit; then nothing is taken over.
     """
-    kept = await _drop_unversioned(changes, codebase)
+    try:
+        kept = await _drop_unversioned(changes, codebase)
+    except GitTooSlow:
+        return Malformed(
+            "It left new files, and git could not match them with the repository's .gitignore in "
+            "time. Remove new files that do not belong to the fix."
+        )
     if len(kept) > MOST_FILES:
         return Malformed(
             f"It left {len(kept)} changed files; an edit may change {MOST_FILES}. "
@@ -94,7 +100,7 @@ async def _find_ignored(paths: Sequence[str], codebase: Codebase) -> set[str]:
             scratch, "-c", "core.bare=false", "check-ignore", "--no-index", "-z", "--stdin",
             input="".join(f"./{path}\0" for path in plain).encode(),  # no path of git's magic
             env={"GIT_WORK_TREE": str(folder), "GIT_LITERAL_PATHSPECS": "0"},
-            cwd=folder, accept=(0, 1),
+            cwd=folder, accept=(0, 1), seconds=PATTERN_SECONDS,
         )  # fmt: skip
     return {path.decode().removeprefix("./") for path in listed.split(b"\0") if path}
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pipeline.codebase.commit import Codebase, File
-from pipeline.codebase.git import git
+from pipeline.codebase.git import PATTERN_SECONDS, GitTooSlow, git
 from pipeline.languages.conventions import is_test
 from sandbox.scratch import scratch_folder
 
@@ -129,7 +129,8 @@ async def read_attributes(codebase: Codebase, files: Sequence[File]) -> dict[str
     """The attributes of each of `files`, by path: for each reason whether it holds.
 
     git itself evaluates them, including nested files, negations and macros, in an index that holds
-    nothing else; nothing is checked out and no filter runs.
+    nothing else; nothing is checked out and no filter runs. Patterns that take it longer than its
+    time, which git before 2.40 allows, say nothing.
     """
     sheets = await _find_attribute_files(codebase)
     if not sheets:
@@ -141,10 +142,13 @@ async def read_attributes(codebase: Codebase, files: Sequence[File]) -> dict[str
         await git(codebase.git_dir, "update-index", "-z", "--index-info", input=listed, env=env)
         for start in range(0, len(files), _AT_ONCE):
             paths = b"".join(f.path.encode() + b"\0" for f in files[start : start + _AT_ONCE])
-            output = await git(
-                codebase.git_dir, "check-attr", "--cached", "--stdin", "-z", *_REASONS,
-                input=paths, env=env,
-            )  # fmt: skip
+            try:
+                output = await git(
+                    codebase.git_dir, "check-attr", "--cached", "--stdin", "-z", *_REASONS,
+                    input=paths, env=env, seconds=PATTERN_SECONDS,
+                )  # fmt: skip
+            except GitTooSlow:
+                return {}
             _parse_attributes(output, attributes)
     return attributes
 
