@@ -97,9 +97,7 @@ class Remote:
                     seconds=TIMEOUT_SECONDS,
                 )  # fmt: skip
         except TimeoutError:
-            raise GitHubUnavailable(
-                f"git {args[0]}: timed out after {TIMEOUT_SECONDS} s"
-            ) from None
+            raise GitHubUnavailable(f"git {args[0]}: timed out after {TIMEOUT_SECONDS} s") from None
         except GitFailed as failure:
             error = _translate_failure(failure)
             if isinstance(error, RateLimited) and self.on_limited is not None:

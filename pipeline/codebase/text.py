@@ -95,6 +95,32 @@ class Globs:
         return next((text for text, regex in self._compiled if regex.fullmatch(folded)), None)
 
 
+class Wildcards:
+    """Shell patterns of a repository's settings, as `fnmatch` reads them, in one expression."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._regex = re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+    def match(self, name: str) -> bool:
+        return self._regex.match(name) is not None
+
+
+class Places:
+    """Files and folders that a repository's settings name, with wildcards."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        by_depth: dict[int, list[str]] = {}
+        for pattern in (one.removeprefix("./").rstrip("/") for one in patterns):
+            depth = pattern.count("/") + 1 if pattern not in (".", "") else 0
+            by_depth.setdefault(depth, []).append(pattern if depth else "")
+        self._by_depth = {depth: Wildcards(some) for depth, some in by_depth.items()}
+
+    def hold(self, path: str) -> bool:
+        """Whether one of them is `path` or a folder above it."""
+        parts = path.split("/")
+        return any(one.match("/".join(parts[:depth])) for depth, one in self._by_depth.items())
+
+
 def _compile(pattern: str) -> re.Pattern[str]:
     pattern = pattern.casefold().removeprefix("./").removeprefix("/").rstrip("/")
     forms = (pattern, f"{pattern}/*", pattern.replace("**/", ""))

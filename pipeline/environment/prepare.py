@@ -7,6 +7,7 @@ The best is kept. Every attempt is saved, so that a restarted run resumes where 
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
 import time
@@ -66,22 +67,24 @@ class EnvironmentMemory:
 
     def __init__(self, store: Store | None, codebase: Codebase) -> None:
         self._store = store
-        self._manifests = digest_of_manifests(codebase)
+        self._codebase = codebase
 
     async def load(self) -> WorkingAttempt | None:
         """Load the attempt that worked for exactly the same manifests."""
         if self._store is None:
             return None
-        found = await self._store.load(f"environment/{self._manifests}", WorkingAttempt)
-        return found if found and found.manifests == self._manifests else None
+        manifests = await asyncio.to_thread(digest_of_manifests, self._codebase)
+        found = await self._store.load(f"environment/{manifests}", WorkingAttempt)
+        return found if found and found.manifests == manifests else None
 
     async def save(self, attempt: TriedAttempt) -> None:
         if self._store is None:
             return
+        manifests = await asyncio.to_thread(digest_of_manifests, self._codebase)
         worked = WorkingAttempt(
-            manifests=self._manifests, name=attempt.name, setup=attempt.setup, python=attempt.python
+            manifests=manifests, name=attempt.name, setup=attempt.setup, python=attempt.python
         )
-        await self._store.save(f"environment/{self._manifests}", worked)
+        await self._store.save(f"environment/{manifests}", worked)
         if worked.setup:
             await self._store.save(SETUP_KEY, worked)
 

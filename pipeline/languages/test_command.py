@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal
 
+from pipeline.codebase.text import Places, Wildcards
 from sandbox.frozen import Frozen
 
 Source = Literal["configuration", "tox", "nox", "detection"]
@@ -119,19 +119,14 @@ class TestCommand(Frozen):
         Tests elsewhere, as those of examples, may need what the environment lacks, and pytest runs
         nothing if one of their `conftest.py` fails.
         """
-        roots = self.places or self.testpaths
-        entered = tuple(path for path in files if not self._skips(path))
-        inside = tuple(path for path in entered if any(_lies_in(path, root) for root in roots))
+        roots = Places(root.split("::")[0] for root in self.places or self.testpaths)
+        skipped = Wildcards(f"*/{pattern}" for pattern in self.norecursedirs)
+        above = {path: [f"/{one}" for one in PurePosixPath(path).parents][:-1] for path in files}
+        # The runner does not enter these, if nobody names them.
+        left_out = set(filter(skipped.match, {one for some in above.values() for one in some}))
+        entered = tuple(path for path in files if left_out.isdisjoint(above[path]))
+        inside = tuple(path for path in entered if roots.hold(path))
         return inside or entered or tuple(files)
-
-    def _skips(self, path: str) -> bool:
-        """Whether the runner does not enter a folder of `path`, if nobody names it."""
-        folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
-        return any(
-            fnmatchcase(f"/{folder}", f"*/{pattern}")
-            for folder in folders
-            for pattern in self.norecursedirs
-        )
 
 
 def run_in(folder: str, words: Sequence[str]) -> tuple[str, ...]:
@@ -154,15 +149,6 @@ def repeat_for(command: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
             filled = filled.replace("{stem}", place.stem)
             found += [filled] if filled not in found else []
     return tuple(found)
-
-
-def _lies_in(path: str, root: str) -> bool:
-    """Whether `path` is `root` or lies below it; `root` may have wildcards."""
-    root = root.removeprefix("./").rstrip("/").split("::")[0]
-    if root in (".", ""):
-        return True
-    parts, depth = path.split("/"), root.count("/") + 1
-    return fnmatchcase("/".join(parts[:depth]), root)
 
 
 def to_label(path: str, folder: str) -> str | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import Globs
+from pipeline.codebase.text import Globs, Places, Wildcards
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.manifests import parse_ini, parse_toml, table
 from pipeline.languages.python.roots import find_root
@@ -24,6 +24,9 @@ _PYTEST_SETTINGS = (
     *("pyproject.toml", "tox.ini", "setup.cfg"),
 )
 """Where pytest looks for its settings, in its order."""
+_MOST_MATCHED = 200_000_000
+"""Characters of paths that are matched with `python_files`, all patterns together; with more, the
+last patterns count for nothing."""
 _UNREADABLE = {
     r"--cov\b": ("--no-cov",),
     r"-n\b|--numprocesses": ("-n", "0"),
@@ -51,7 +54,7 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
     settings, start = await _read_settings(codebase)
     testpaths = tuple(f"{start}{path}" for path in _find_setting(settings, "testpaths"))
     # A new file lies where the repository's own command collects it.
-    inside = [path for path in paths if any(_lies_in(path, one) for one in testpaths)]
+    inside = await asyncio.to_thread(lambda: list(filter(Places(testpaths).hold, paths)))
     folder = _folder(inside or paths, codebase)
     if testpaths and not inside and not any(map(_is_pattern, testpaths)):
         folder = testpaths[0] if testpaths[0] not in codebase.files else folder
@@ -88,42 +91,63 @@ async def _read_settings(codebase: Codebase) -> tuple[dict[str, str], str]:
 async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> dict[str, str]:
     """Read the files that contain tests, by path, in the order of their names, but those that match
     a glob pattern of `exclude`."""
-    left_out = Globs(exclude)
+    key = f"test files except {list(exclude)}"  # several steps of a run ask
+    known = codebase.recent.get(key)
+    if known is not None:
+        return await codebase.read_texts(known.decode().splitlines())
     settings, _ = await _read_settings(codebase)
     patterns = _find_setting(settings, "python_files")
-    named = sorted(
+    named = await asyncio.to_thread(_list_test_files, codebase, patterns, exclude)
+    read = await codebase.read_texts(named[:2000])
+    found = await asyncio.to_thread(
+        lambda: {p: text for p, text in read.items() if has_tests(text)}
+    )
+    # A plugin may take other names for tests, as pytest-relaxed does.
+    found = found or {path: text for path, text in read.items() if not is_runnable(path)}
+    codebase.recent.add(key, "\n".join(found).encode())
+    return found
+
+
+def _list_test_files(
+    codebase: Codebase, patterns: Sequence[str], exclude: Sequence[str]
+) -> list[str]:
+    """The paths of what may hold tests, by name or by pytest's `python_files`.
+
+    https://docs.pytest.org/en/stable/reference/reference.html#confval-python_files
+    """
+    left_out = Globs(exclude)
+    patterns = patterns[: _MOST_MATCHED // (sum(map(len, codebase.files)) + 1)]
+    # One that says nothing of the name makes tests of the files in their folders alone.
+    telling = [
+        one for one in patterns if re.search(r"[a-z]", one.rpartition("/")[2].removesuffix(".py"))
+    ]
+    anywhere, among_tests = _compile_names(telling), _compile_names(patterns)
+
+    def is_named(path: str) -> bool:
+        if is_runnable(path):
+            return True
+        name = path.rpartition("/")[2]
+        if not path.endswith(".py") or name in ("conftest.py", "__init__.py"):
+            return False
+        by_name, by_path = among_tests if is_test(path) else anywhere
+        return by_name.match(name) or by_path.match(f"/{path}")
+
+    return sorted(
         path
         for path, file in codebase.files.items()
         if file.regular
         and file.size < 200_000
-        and (is_runnable(path) or _is_listed(path, patterns))
+        and is_named(path)
         and not left_out.first_match(path)
     )
-    read = await codebase.read_texts(named[:2000])
-    found = {path: text for path, text in read.items() if has_tests(text)}
-    # A plugin may take other names for tests, as pytest-relaxed does.
-    return found or {path: text for path, text in read.items() if not is_runnable(path)}
 
 
-def _is_listed(path: str, patterns: Sequence[str]) -> bool:
-    """Whether pytest's `python_files` makes a file of a folder of tests one of tests.
-
-    https://docs.pytest.org/en/stable/reference/reference.html#confval-python_files
-    """
-    name = path.rpartition("/")[2]
-    if not path.endswith(".py") or name in ("conftest.py", "__init__.py"):
-        return False
-    return any(
-        fnmatchcase(f"/{path}", f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
-        for pattern in patterns
-        # A pattern that says nothing of the name makes tests of the files in their folders alone.
-        if is_test(path) or re.search(r"[a-z]", pattern.rpartition("/")[2].removesuffix(".py"))
+def _compile_names(patterns: Sequence[str]) -> tuple[Wildcards, Wildcards]:
+    """What matches a file's name, and what a slash and its path."""
+    return (
+        Wildcards(one for one in patterns if "/" not in one),
+        Wildcards(f"*/{one}" for one in patterns if "/" in one),
     )
-
-
-def _lies_in(path: str, place: str) -> bool:
-    depth = place.count("/") + 1
-    return fnmatchcase("/".join(path.split("/")[:depth]), place)
 
 
 def _is_pattern(place: str) -> bool:

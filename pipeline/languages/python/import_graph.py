@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -27,7 +28,11 @@ async def scan_code(texts: Mapping[str, str]) -> CodeScan:
     """Scan the Python files of `texts`, by path. Empty if the parser fails or exceeds 60 s."""
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     output = await call_isolated(scan_by_grammar, json.dumps(python).encode(), seconds=60)
-    found = _ImportScan.model_validate_json(output or "{}")
+    return await asyncio.to_thread(_read_scan, output or b"{}")
+
+
+def _read_scan(output: bytes) -> CodeScan:
+    found = _ImportScan.model_validate_json(output)
     links = _Links(found.imports)
     return CodeScan(found.functions, links.importers, links.loaders)
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from pipeline.codebase.text import Places, Wildcards
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.registry import detect_conventions
 from sandbox.frozen import replace
@@ -199,3 +201,33 @@ async def test_a_new_test_lies_where_the_repositorys_own_command_collects_it(
     found = await detect_conventions(await make_codebase(tmp_path / "repo.git", files))
     assert (found.runner, found.tests, found.folder) == ("pytest", 1, "checks")
     assert found.fresh_path("An oven", ()) == "checks/check_an_oven.py"
+
+
+async def test_patterns_meet_paths_beside_the_event_loop_and_once_for_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, asked = threading.current_thread(), list[str]()
+
+    def match(self: Wildcards, name: str) -> bool:
+        assert threading.current_thread() is not here
+        asked.append(name)
+        return whole(self, name)
+
+    whole = Wildcards.match
+    monkeypatch.setattr(Wildcards, "match", match)
+    settings = "[pytest]\npython_files = check_*.py other/*.py\ntestpaths = che*s\n"
+    codebase = await make_codebase(tmp_path / "r.git", CHECKS | {"pytest.ini": settings})
+    one = await detect_conventions(codebase)
+    matched = asked.count("/checks/check_till.py") + asked.count("check_till.py")
+    assert (one.folder, one.tests, matched) == ("checks", 1, 1)
+    assert await detect_conventions(codebase) == one
+    assert asked.count("check_till.py") == 1
+
+
+def test_places_are_whole_folders_with_wildcards() -> None:
+    places = Places(["./src/*/tests/", "docs/a.py", "deep/**/t"])
+    inside = ["src/a/tests/b/c.py", "docs/a.py", "deep/x/t/a.py"]
+    outside = ["src/tests/a.py", "src/a/tests_b/c.py", "docs/a.pyc", "src/a/b/tests/c.py"]
+    assert [path for path in inside + outside if places.hold(path)] == inside
+    assert Places(["."]).hold("any/where.py")
+    assert not Places([]).hold("any.py")
