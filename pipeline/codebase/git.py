@@ -162,9 +162,8 @@ _trusted: list[object] = []
 
 def _limit(process: asyncio.subprocess.Process, seconds: int, memory: int = 0) -> None:
     with suppress(ProcessLookupError):  # it has already ended
-        resource.prlimit(
-            process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5)
-        )  # SIGXCPU, then SIGKILL
+        # SIGXCPU, then SIGKILL
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5))
         if memory:
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (memory, memory))
 

@@ -20,6 +20,10 @@ from sandbox.guest.network.destinations import Destinations, Refused
 CONNECT_SECONDS = 30
 CHUNK = 64 * 1024
 HOST = re.compile(r"[A-Za-z0-9._-]{1,300}|[0-9a-fA-F:.]{2,60}")
+REQUEST_LINE = re.compile(r"([A-Z]{1,20}) ([!-~]{1,16000}) HTTP/1\.[01]")
+HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}):[ \t]*([!-~ \t]*)")
+BODY = re.compile(r"(?i:content-length): \d{1,15}|(?i:transfer-encoding): (?i:chunked)")
+"""RFC 9112, 3, 5 and 6: with anything else, another reader may see a second request."""
 
 
 class Proxy:
@@ -127,32 +131,38 @@ async def refuse(writer: asyncio.StreamWriter, status: int, why: str) -> None:
 
 
 class Request(NamedTuple):
-    """What a build asks of its proxy; nothing of its words for the destination is passed on."""
+    """What a build asks of its proxy: words of known forms, written anew for the destination."""
 
     host: str
     port: int
     tunnel: bool
     method: str
     path: str
-    version: str
     headers: tuple[str, ...]
 
     @classmethod
     def read(cls, head: bytes) -> Request:
         """Raises `ValueError` for anything but `CONNECT host:port` and a method on an `http://`
-        address."""
-        first, _, rest = head.decode("latin-1").partition("\r\n")
-        method, target, version = first.split(" ")
+        address, with headers of RFC 9112 and one length of the body."""
+        first, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        line, headers = REQUEST_LINE.fullmatch(first), [HEADER.fullmatch(one) for one in rest]
+        if not line or not all(headers):
+            raise ValueError(first)
+        method, target = line.groups()
         tunnel = method == "CONNECT"
         parts = urlsplit(f"//{target}" if tunnel else target)
         host = parts.hostname or ""
         if not HOST.fullmatch(host) or (not parts.port if tunnel else parts.scheme != "http"):
             raise ValueError(target)
         ours = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "host"}
-        kept = (line for line in rest.split("\r\n") if line)
-        headers = tuple(one for one in kept if one.split(":")[0].strip().lower() not in ours)
+        body = {"content-length", "transfer-encoding"}
+        fields = [(one[1].lower(), f"{one[1]}: {one[2].strip()}") for one in headers if one]
+        kept = [one for one in fields if one[0] not in (ours | body if tunnel else ours)]
+        lengths = [text for name, text in kept if name in body]
+        if len(lengths) > 1 or not all(map(BODY.fullmatch, lengths)):
+            raise ValueError(lengths)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        return cls(host, parts.port or 80, tunnel, method, path, version, headers)
+        return cls(host, parts.port or 80, tunnel, method, path, tuple(text for _, text in kept))
 
     def to_host(self) -> bytes:
         """What the destination gets first: nothing through a tunnel."""
@@ -168,7 +178,7 @@ class Request(NamedTuple):
 
     def _render(self, target: str, *own: str, host: str = "") -> bytes:
         host = host or name_place(self.host, self.port).removesuffix(":80")
-        lines = [f"{self.method} {target} {self.version}", f"Host: {host}", *own, *self.headers]
+        lines = [f"{self.method} {target} HTTP/1.1", f"Host: {host}", *own, *self.headers]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
