@@ -23,12 +23,13 @@ from bot.github.attachments import (
     find_signed,
 )
 from bot.github.repository import Repository
+from bot.safe_text import block, code
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
 from bot.visible_text import find_unseen, visible_text
 from pipeline.data.types import Issue
-from prompts.text import shorten, strip_invisible
+from prompts.text import pluralize, strip_invisible
 from sandbox.frozen import replace
 
 MAX_COMMENTS = 50
@@ -75,7 +76,7 @@ async def load_issue(
     texts = (facts.body or "", *others)
     hidden, folded = await asyncio.to_thread(find_unseen, bound_texts(texts))
     skipped = replace(
-        skipped, edited=edited, pictures=unread.pictures, files=unread.files,
+        skipped, edited=edited, pictures=unread.pictures, files=unread.files, attached=unread.read,
         hidden=len(hidden), hidden_characters=sum(hidden), folded=folded,
     )  # fmt: skip
     await lease.save(replace(run, skipped=skipped))
@@ -92,10 +93,12 @@ def bound_texts(texts: Iterable[str]) -> list[str]:
 
 
 class Unread(NamedTuple):
-    """What people attached to an issue and no model will see."""
+    """What people attached to an issue and no model will see, and what one will."""
 
     pictures: int
     files: int
+    read: tuple[str, ...]
+    """Files by name, with their size."""
     is_all: bool
     """Whether the issue says nothing else, but for its title."""
 
@@ -115,7 +118,7 @@ async def add_attachments(
         if (picture := await reader.fetch_picture(url, signed))
     ]
     files = [
-        f"Attached file `{file_name(url)}`:\n\n```\n{shorten(strip_invisible(text), 20_000)}\n```"
+        (file_name(url), strip_invisible(text))
         for url in attached.files[:MOST_FILES]
         if (text := await reader.fetch_text(url))
     ]
@@ -125,10 +128,12 @@ async def add_attachments(
     lost = Unread(
         len(attached.pictures) - len(pictures),
         len(attached.files) - len(files),
+        tuple(f"{name} ({pluralize(len(text), 'character')})" for name, text in files),
         is_all=any(attached)
         and not (re.search(r"\w", words) or pictures or files or issue.discussion),
     )
-    body = "\n\n".join((issue.body, *files))
+    shown = (f"Attached file {code(name)}:\n\n{block(text, 20_000)}" for name, text in files)
+    body = "\n\n".join((issue.body, *shown))
     return replace(issue, body=body, pictures=tuple(pictures)), lost
 
 
@@ -153,7 +158,7 @@ def build_issue(
     return Issue(
         repository=repository,
         number=issue.number,
-        title=strip_invisible(issue.title),
+        title=" ".join(strip_invisible(issue.title).split()),
         body=_truncate(visible_text(issue.body or ""), 60_000),
         discussion=tuple(lines),
     )

@@ -265,8 +265,11 @@ def omissions_note(skipped: SkippedComments) -> str:
         passages = pluralize(skipped.hidden, "hidden passage")
         parts.append(f"{passages} ({pluralize(skipped.hidden_characters, 'character')})")
     note = f"Not read: {'; '.join(parts)}." if parts else ""
-    folded = f"Folded text was read: {pluralize(skipped.folded, 'character')}."
-    return f"{note} {folded}".strip() if skipped.folded else note
+    if skipped.folded:
+        note += f" Folded text was read: {pluralize(skipped.folded, 'character')}."
+    if skipped.attached:
+        note += f" Attached files were read: {', '.join(map(code, skipped.attached))}."
+    return note.strip()
 
 
 def render_status(run: Run, text: str) -> str:

@@ -163,6 +163,8 @@ class SkippedComments(Frozen):
     pictures: int = 0
     files: int = 0
     """How many attached files of the issue were not read."""
+    attached: tuple[str, ...] = ()
+    """Those that were read, with their size. Untrusted."""
     hidden: int = 0
     """How many passages are on no page, or where no reader looks: they were not read."""
     hidden_characters: int = 0

@@ -38,12 +38,24 @@ class Attached(NamedTuple):
 
 
 def find_attached(text: str) -> Attached:
-    """The pictures and attached files of GitHub's Markdown `text`."""
+    """The pictures and attached files of GitHub's Markdown `text`.
+
+    A file counts whose link shows its name, as GitHub writes it: what nobody sees is not attached.
+    """
     reader = _Addresses()
-    reader.feed(render_page(text, {"img": {"src"}, "a": {"href"}}))
+    reader.feed(render_page(text, {"img": {"src", "width", "height"}, "a": {"href"}}))
     reader.close()
-    files = (url for url in reader.links if _FILE.fullmatch(urlsplit(url).path))
+    files = (
+        url
+        for url, shown in reader.links
+        if _FILE.fullmatch(urlsplit(url).path) and _letters(shown) == _letters(file_name(url))
+    )
     return Attached(tuple(reader.pictures), tuple(dict.fromkeys(files)))
+
+
+def _letters(name: str) -> str:
+    """`name` without what GitHub replaces in an address."""
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def file_name(url: str) -> str:
@@ -56,15 +68,29 @@ class _Addresses(HTMLParser):
         self.pictures: list[str] = []
         self.originals: dict[str, str] = {}
         """The originals by the address in the Markdown, that of GitHub's proxy."""
-        self.links: list[str] = []
+        self.links: list[tuple[str, str]] = []
+        """Each with the words that it shows."""
+        self._in_link = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         if tag == "img":
-            self.pictures.append(values.get("src") or "")
-            self.originals[values.get("data-canonical-src") or ""] = self.pictures[-1]
+            sizes = [values.get("width") or "", values.get("height") or ""]
+            tiny = any(re.fullmatch(r"0*(\d|1[0-5])(\.\d*)?(px)?", size.strip()) for size in sizes)
+            self.pictures.append("" if tiny else values.get("src") or "")
+            if original := values.get("data-canonical-src"):
+                self.originals[original] = self.pictures[-1]
         elif tag == "a":
-            self.links.append(values.get("href") or "")
+            self.links.append((values.get("href") or "", ""))
+            self._in_link = True
+
+    def handle_data(self, data: str) -> None:
+        if self._in_link:
+            url, shown = self.links[-1]
+            self.links[-1] = (url, shown + data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_link &= tag != "a"
 
 
 def find_signed(body_html: str) -> dict[str, str]:
@@ -99,7 +125,8 @@ class AttachmentReader:
     async def fetch_picture(self, url: str, signed: Mapping[str, str]) -> Picture | None:
         """The picture at `url`; None if it is not GitHub's, too large, no picture, or missing."""
         asset = _ASSET.search(url)
-        content = await self._fetch(signed.get(asset[1] if asset else url, url))
+        named = signed.get(asset[1] if asset else url)
+        content = await self._fetch(named or url, given=named is not None)
         kind = _picture_type(content) if content else None
         if content is None or kind is None:
             return None
@@ -115,9 +142,10 @@ class AttachmentReader:
         except UnicodeDecodeError:
             return None
 
-    async def _fetch(self, url: str) -> bytes | None:
-        for _ in range(4):  # an address, and up to three that GitHub leads to
-            if not self._is_githubs(url):
+    async def _fetch(self, url: str, *, given: bool = False) -> bytes | None:
+        """`given` is an address that GitHub itself gave."""
+        for led in range(4):  # an address, and up to three that GitHub leads to
+            if not (self._is_attached(url) or ((led or given) and self._is_githubs(url))):
                 return None
             try:
                 async with self._client.stream("GET", url) as answer:
@@ -129,19 +157,25 @@ class AttachmentReader:
                 return None
         return None
 
-    def _is_githubs(self, url: str) -> bool:
+    def _is_attached(self, url: str) -> bool:
         """Whether only people who attach something to an issue decide what is at `url`."""
         try:
-            parts = urlsplit(url)
+            path = urlsplit(url).path
         except ValueError:
             return False
-        if url.startswith(f"{self._root}/"):
-            return bool(_ASSET.fullmatch(parts.path) or _FILE.fullmatch(parts.path))
-        host = parts.hostname or ""
+        own = url.startswith(f"{self._root}/")
+        return own and bool(_ASSET.fullmatch(path) or _FILE.fullmatch(path))
+
+    def _is_githubs(self, url: str) -> bool:
+        """Whether GitHub keeps attached files at `url`."""
+        try:
+            parts, own = urlsplit(url), urlsplit(self._root)
+            host, same_port = parts.hostname or "", parts.port == own.port
+        except ValueError:
+            return False
         if is_github_com(self._root):
             return parts.scheme == "https" and _STORAGE.fullmatch(host) is not None
-        own = urlsplit(self._root)
-        return parts.scheme == own.scheme and host.endswith(f".{own.hostname}")
+        return parts.scheme == own.scheme and same_port and host.endswith(f".{own.hostname}")
 
 
 async def _read(answer: httpx.Response) -> bytes | None:
