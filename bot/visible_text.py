@@ -64,7 +64,7 @@ _MATH_LINES: Final = re.compile(r"(?m)^(\$\$)[ \t]{0,9}\n([^$]*)(\$\$)")
 _MATH_HIDES: Final = re.compile(
     r"\\(?:[hv]?phantom|smash|math[rlc]lap|[rlc]lap|color|textcolor|f?colorbox|definecolor|[gex]?def"
     r"|(?:re)?new(?:command|environment)|let|label|href|url|class|style|cssId|bbox|mmlToken|unicode"
-    r"|require|[mh]?kern|[mh]skip|[mh]?space|raise|lower|raisebox|move(?:left|right)|[tT]iny"
+    r"|require|mathchoice|[mh]?kern|[mh]skip|[mh]?space|raise|lower|raisebox|move(?:left|right)|[tT]iny"
     r"|script(?:script)?(?:style|size))(?![A-Za-z])"
 )
 """Commands of MathJax that can hide, shrink or move their argument."""
@@ -265,7 +265,8 @@ class _PageReader(HTMLParser):
             if empty > _FAR_LINES and found:
                 self.hidden.append(sum(len(rest.strip()) for rest in self._lines[at:]))
                 return "\n".join(found)
-            shown, gap, rest = line.rstrip().partition(_FAR_RIGHT)
+            wide = line.rstrip().expandtabs()
+            shown, gap, rest = (wide if _FAR_RIGHT in wide else line.rstrip()).partition(_FAR_RIGHT)
             if gap and rest.strip():
                 self.hidden.append(len(rest.strip()))
             empty = 0 if shown.strip("> \t\xa0\u3000") else empty + 1
