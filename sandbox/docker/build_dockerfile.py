@@ -100,8 +100,8 @@ class DockerfileBuild:
             elif self._lines > 200_000:
                 self._problem = "The Dockerfile printed too much."
             self._enforce_limits(network.mode, disk)
-            if disk.is_over:
-                self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
+            if disk.over:
+                self._problem = f"The Dockerfile wrote {disk.over} to the disk."
             worker.join(0.1)
         if self._stop.is_set():
             raise Stopped

@@ -290,12 +290,12 @@ class EnvironmentBuild:
             except DeadlinePassed:
                 minutes = BUILD_LIMITS.seconds / 60
                 problem = f"The installation took longer than {minutes:g} minutes."
-        if problem is None and not disk.is_over and protocol.end and protocol.end.get("exit"):
+        if problem is None and not disk.over and protocol.end and protocol.end.get("exit"):
             # Perhaps a file reached its largest size.
             with translate_docker_errors("Docker does not answer"):
                 disk.measure(force=True, id=container)
-        if disk.is_over:
-            problem = f"The installation wrote more than {most} MB to the disk."
+        if disk.over:
+            problem = f"The installation wrote {disk.over} to the disk."
         if protocol.output.total > BUILD_LIMITS.output_total_bytes:
             problem = "The installation printed too much."
         if problem is None:
