@@ -72,6 +72,7 @@ class DockerfileBuild:
         self._step = "FROM"
         self._problem: str | None = None
         self._lines = 0
+        self._deadline = time.monotonic() + limits.seconds
 
     def run(self, root: str, image: str, *, network: BuildNetwork) -> None:
         """Build `root` from the Dockerfile, and `image`, the same with our process 1.
@@ -91,10 +92,9 @@ class DockerfileBuild:
         context = build_context(self._tree, self._checked.render(found, self._labels))
         worker = threading.Thread(target=self._build, args=(context, root, network), daemon=True)
         worker.start()
-        deadline = time.monotonic() + self._limits.seconds
         disk = BuildDisk(self._client, max_mb=self._written_mb)
         while worker.is_alive():
-            if time.monotonic() > deadline:
+            if time.monotonic() > self._deadline:
                 limit = f"{self._limits.seconds / 60:g} minutes"
                 self._problem = f"The Dockerfile took longer than {limit}."
             elif self._lines > 200_000:
@@ -133,7 +133,7 @@ class DockerfileBuild:
             ImageName.parse(name),
             ca_bundle=self._options.ca_bundle,
             proxy=self._options.parent_proxy(),
-            check=self._check_stopped,
+            check=self._check_fetching,
         )
         tag = f"{PULLED}:{uuid.uuid4().hex}"
         try:
@@ -169,9 +169,11 @@ class DockerfileBuild:
         if "capuchin" in repr(settings.get("Labels")).lower():
             raise refusal(Instruction("FROM", name), "its image has labels that name capuchin.")
 
-    def _check_stopped(self) -> None:
+    def _check_fetching(self) -> None:
         if self._stop.is_set():
             raise Stopped
+        if time.monotonic() > self._deadline:
+            raise NotFetched(f"it takes longer than {self._limits.seconds / 60:g} minutes.")
 
     def _build(self, context: Archive, root: str, network: BuildNetwork) -> None:
         memory = self._limits.memory_mb * 1024 * 1024

@@ -173,11 +173,11 @@ class EnvironmentBuild:
                 touch_image(self._client, self.image)
                 return
             self._on_progress("Installing the dependencies.")
-            lines = (*UNPACK, *steps, *self._search, *UNINSTALL, COMPILE, *CLEAN_UP)
+            lines = (*UNPACK, *steps, *UNINSTALL, COMPILE, *CLEAN_UP, *self._search)
             self._build_layer(root, lines, self.dependencies, network)
         self._on_progress("Installing the repository.")
         fits = MEASURE + str(self._options.disk_mb // 2)
-        lines = (*UNPACK, *steps, *self._search, *FINISH, fits)
+        lines = (*UNPACK, *steps, *FINISH, fits, *self._search)
         self._build_layer(self.dependencies, lines, self.image, network)
 
     def _ensure_root(self, network: BuildNetwork) -> str:
@@ -210,7 +210,7 @@ class EnvironmentBuild:
                 touch_image(self._client, image)
             else:
                 self._on_progress("Installing the tools.")
-                lines = (line, *self._search, *CLEAN_UP)
+                lines = (line, *CLEAN_UP, *self._search)
                 self._build_layer(parent, lines, image, network, tree=False)
             parent = image
         return parent

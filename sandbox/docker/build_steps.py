@@ -73,7 +73,8 @@ FINISH = (
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
     CLEAN_TMP,
 )
-SEARCH_SECRETS = f"{SYSTEM_PYTHON} -I /opt/capuchin/find_secrets.py"
+# The last step, when nothing that a build started still runs.
+SEARCH_SECRETS = f"kill -9 -1; {SYSTEM_PYTHON} -I /opt/capuchin/find_secrets.py"
 SPEAKING_STEPS = {
     f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_python.py": 65,
     f"{SYSTEM_PYTHON} -I /opt/capuchin/install.py": 67,

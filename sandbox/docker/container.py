@@ -165,6 +165,8 @@ class Daemon:
                 working_dir="/",
                 stdin_open=True,
                 use_config_proxy=False,
+                # An image's own would run beside process 1, outside of its clock.
+                healthcheck={"test": ["NONE"]},
                 host_config=host,
                 labels={**self.labels, LABEL_KIND: kind},
             )

@@ -36,6 +36,8 @@ _ACCEPT: Final = ", ".join(
         *("docker.distribution.manifest.v2", "docker.distribution.manifest.list.v2"),
     )
 )
+MOST_LAYERS: Final = 127
+"""As overlayfs takes at most, with Docker."""
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -102,20 +104,25 @@ class Registry:
         """
         if sum(size for _, size in manifest.layers) > most:
             raise NotFetched("it is too large.")
+        if len(manifest.layers) > MOST_LAYERS:
+            raise NotFetched(f"it has more than {MOST_LAYERS} layers.")
         config = f"{manifest.image_id[7:]}.json"
-        names = [f"{number}.tar" for number in range(len(manifest.layers))]
-        told = json.dumps([{"Config": config, "RepoTags": [tag], "Layers": names}]).encode()
+        names = {digest: f"{digest[7:]}.tar" for digest, _ in manifest.layers}
+        layers = [names[digest] for digest, _ in manifest.layers]
+        told = json.dumps([{"Config": config, "RepoTags": [tag], "Layers": layers}]).encode()
         left = most
         with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
             for name, data in ((config, manifest.config), ("manifest.json", told)):
                 _add(archive, name, io.BytesIO(data), len(data))
-            for name, (digest, size) in zip(names, manifest.layers, strict=True):
+            for digest, size in dict(manifest.layers).items():
                 with tempfile.TemporaryFile() as packed, tempfile.TemporaryFile() as layer:
                     packed.writelines(self._read(f"blobs/{digest}", size, digest))
                     packed.seek(0)
                     unpacked = _unpack(packed, layer, left)
-                    left -= unpacked
-                    _add(archive, name, layer, unpacked)
+                    left -= unpacked * layers.count(names[digest])
+                    if left < 0:
+                        raise NotFetched("it is too large.")
+                    _add(archive, names[digest], layer, unpacked)
             archive.close()
             return Archive(file)
 

@@ -52,9 +52,14 @@ class LocalRegistry:
             self._server.server_close()
 
     def add(
-        self, name: str, files: Mapping[str, bytes], *, settings: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        files: Mapping[str, bytes],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        times: int = 1,
     ) -> str:
-        """An image of one packed layer, without a system; its name for FROM."""
+        """An image of one packed layer, so many times, without a system; its name for FROM."""
         data = io.BytesIO()
         with tarfile.open(fileobj=data, mode="w") as layer:
             for path, content in files.items():
@@ -62,11 +67,11 @@ class LocalRegistry:
                 member.size = len(content)
                 layer.addfile(member, io.BytesIO(content))
         raw = data.getvalue()
-        root = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(raw).hexdigest()}"]}
+        root = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(raw).hexdigest()}"] * times}
         config = {"architecture": "amd64", "os": "linux", "config": settings or {}, "rootfs": root}
         parts = (json.dumps(config).encode(), gzip.compress(raw))
         blobs = [self._add_blob(name, part) for part in parts]
-        manifest = {"schemaVersion": 2, "config": blobs[0], "layers": blobs[1:]}
+        manifest = {"schemaVersion": 2, "config": blobs[0], "layers": blobs[1:] * times}
         self._documents[f"/v2/{name}/manifests/latest"] = json.dumps(manifest).encode()
         return f"{self.host}/{name}"
 

@@ -104,15 +104,23 @@ async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
     assert SECRET not in repr(layers) + repr(facts)
 
 
+LATE = """env; test -e /opt/env/once || exec touch /opt/env/once; python - <<'END'
+import pathlib, sysconfig
+said = "os.environ.get('PIP_EXTRA_INDEX_URL', '')"
+line = f"import os, sys; '-c' in sys.orig_argv and open('/opt/env/kept', 'a').write({said})"
+pathlib.Path(sysconfig.get_paths()["purelib"], "late.pth").write_text(line)
+END"""
+"""In the second layer, for the Python that starts after the steps."""
+
+
+@pytest.mark.parametrize("step", ["env | tee kept", LATE])
 async def test_an_image_that_would_keep_a_secret_is_thrown_away_and_the_log_hides_it(
-    trusted: DockerEngine, tmp_path: Path, run_id: str
+    trusted: DockerEngine, tmp_path: Path, run_id: str, step: str
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     with pytest.raises(EnvironmentFailed, match="wrote a secret") as failed:
-        await build_environment(
-            trusted, EnvironmentRequest(tree, setup=["env | tee kept"], scope=run_id)
-        )
-    assert "/testbed/kept holds a secret" in failed.value.log
+        await build_environment(trusted, EnvironmentRequest(tree, setup=[step], scope=run_id))
+    assert "/kept holds a secret" in failed.value.log
     assert "PIP_EXTRA_INDEX_URL=***" in failed.value.log
     assert SECRET not in failed.value.log
 
@@ -242,14 +250,17 @@ async def build_on(
     image: str, folder: Path, run_id: str, *, registries: tuple[str, ...], **options: Any
 ) -> str:
     """What an image built on `image` holds of the file `/word` in it."""
-    build = BuildOptions(registries=registries, **options)
+    build, daemon = BuildOptions(registries=registries, **options), docker.APIClient()
     engine = DockerEngine(DockerOptions(owner=OWNER, build=build))
     dockerfile = f"FROM {image} AS first\nFROM capuchin/base\nCOPY --from=first /word /srv/word\n"
+    dockerfile += "HEALTHCHECK CMD touch /tmp/healthy\n"
     tree = make_tree(folder, {"a.py": "", "Dockerfile": dockerfile})
     request = EnvironmentRequest(tree, dockerfile="Dockerfile", setup=["true"], scope=run_id)
     try:
         built = await build_environment(engine, request)
         async with engine.open(built, run_id=run_id) as sandbox:
+            for one in containers_of(daemon, run_id):
+                assert "Health" not in cast(dict[str, Any], daemon.inspect_container(one))["State"]
             return (await sandbox.run(Program(["cat", "/srv/word"]))).output
     finally:
         await engine.close()
@@ -259,7 +270,7 @@ async def test_an_image_comes_from_the_registries_that_the_operator_names_and_do
     ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     with LocalRegistry().serve() as registry:
-        image = registry.add("acme/word", {"word": run_id.encode()})
+        image = registry.add("acme/word", {"word": run_id.encode()}, times=2)
         with pytest.raises(EnvironmentFailed, match=r"docker\.io"):
             await build_on(image, tmp_path, run_id, registries=("docker.io",), ca_bundle=ca_bundle)
         assert registry.asked == []
@@ -269,7 +280,9 @@ async def test_an_image_comes_from_the_registries_that_the_operator_names_and_do
     assert daemon.images("capuchin/pulled") == []
 
 
-@pytest.mark.parametrize("how", ["unpacks", "is away", "has our labels", "has triggers"])
+@pytest.mark.parametrize(
+    "how", ["unpacks", "is away", "has our labels", "has triggers", "has many layers"]
+)
 async def test_an_image_that_cannot_be_had_is_told_in_our_own_words_and_leaves_nothing(
     ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient, how: str
 ) -> None:
@@ -279,7 +292,8 @@ async def test_an_image_that_cannot_be_had_is_told_in_our_own_words_and_leaves_n
         labels = {"capuchin.run": "theirs"} if how == "has our labels" else {}
         triggers = ["RUN true"] if how == "has triggers" else None
         settings = {"Labels": labels, "OnBuild": triggers}
-        image = registry.add("acme/word", {"word": word}, settings=settings)
+        times = 200 if how == "has many layers" else 1
+        image = registry.add("acme/word", {"word": word}, settings=settings, times=times)
         registry.status = 500 if how == "is away" else 200
         given = {"ca_bundle": ca_bundle, "written_mb": 50}
         with pytest.raises(EnvironmentFailed) as failed:
