@@ -81,7 +81,7 @@ def test_the_filter_is_in_the_form_of_the_runtime_specification() -> None:
 
 def find_settings(found: list[dict[str, Any]]) -> dict[str, str]:
     maps = [one["data"] for one in found if one["kind"] == "ConfigMap"]
-    return next(data for data in maps if "CAPUCHIN_REDIS_URL" in data)
+    return next(data for data in maps if "CAPUCHIN_SANDBOX" in data)
 
 
 def test_the_environment_names_settings_that_exist() -> None:
@@ -184,3 +184,20 @@ def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
     assert walls["allowPrivilegeEscalation"] is False
     assert walls["readOnlyRootFilesystem"] is True
     assert walls["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_redis_has_a_password_and_hears_the_server_and_workers_alone() -> None:
+    (container,) = the("StatefulSet", "redis")["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-2:] == ["--requirepass", "$(REDISCLI_AUTH)"]
+    (rule,) = the("NetworkPolicy", "redis")["spec"]["ingress"]
+    (allowed,) = rule["from"][0]["podSelector"]["matchExpressions"]
+    assert allowed["values"] == ["capuchin-server", "capuchin-worker"]
+    for name in ("capuchin-server", "capuchin-worker"):
+        (one,) = the("Deployment", name)["spec"]["template"]["spec"]["containers"]
+        (address,) = one["env"]
+        assert address["value"] == "redis://:$(REDIS_PASSWORD)@redis:6379/0"
+        assert one["envFrom"][1] == {"secretRef": {"name": "capuchin"}}
+    models = {"secretRef": {"name": "capuchin-models", "optional": True}}
+    assert models in one["envFrom"]
+    server = the("Deployment", "capuchin-server")["spec"]["template"]["spec"]["containers"][0]
+    assert models not in server["envFrom"]
