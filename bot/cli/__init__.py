@@ -100,10 +100,15 @@ def _run(args: argparse.Namespace, command: str) -> int:
     return code
 
 
+_SETUP_FILE = Path("deploy/.env")
+
+
 def add_env_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env", dest="env_file", type=Path, metavar="FILE",
-        help="a file of variables, as `capuchin setup` writes it; those of the environment win",
+        default=_SETUP_FILE if _SETUP_FILE.is_file() else None,
+        help="a file of variables, as `capuchin setup` writes it; those of the environment win "
+        f"(default: {_SETUP_FILE}, where it exists)",
     )  # fmt: skip
 
 

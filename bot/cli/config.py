@@ -47,9 +47,8 @@ def register(subparsers: Subparsers) -> None:
 def _check(args: argparse.Namespace) -> int:
     files: list[Path | None] = [*args.files] or [None]
     found = [_read_file(file) for file in files]
-    if unread := next((name for name, text in found if text is None), None):
-        return _print_sentence(f"{unread} cannot be read.", USAGE)
-    checked = [(name, parse_or_list_problems(text or "")) for name, text in found]
+    unread = [name for name, text in found if text is None]
+    checked = [(name, parse_or_list_problems(text)) for name, text in found if text is not None]
     problems = {name: [] if isinstance(each, RepoConfig) else each for name, each in checked}
     if args.json:
         reports: list[dict[str, object]] = []
@@ -59,12 +58,14 @@ def _check(args: argparse.Namespace) -> int:
             reports.append(
                 {"file": name, "valid": not listed, "problem": first, "problems": listed}
             )
-        _print_json(reports[0] if len(reports) == 1 else reports)
+        _print_json(reports[0] if len(files) == 1 and reports else reports)
     for name, each in problems.items():
         verdict = f"{name}: valid." if name else "No file: the defaults apply."
         for line in [_format_problem(name, one) for one in each] or [verdict]:
             _print_sentence(line, FIXED)
-    return FAILED if any(problems.values()) else FIXED
+    for name in unread:
+        _print_sentence(f"{name} cannot be read.", USAGE)
+    return USAGE if unread else FAILED if any(problems.values()) else FIXED
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -53,6 +53,8 @@ async def _serve(settings: Settings, host: str, number: int) -> int:
         except OSError as error:
             sys.stderr.write(f"capuchin: Cannot listen on {host}:{number}: {error.strerror}.\n")
             return FAILED
+        at = f"[{host}]" if ":" in host else host
+        logger.info("Listening on http://%s:%s.", at, sockets[0].getsockname()[1])
         async with watch_loop():
             await server.serve(sockets=sockets)
     return 0

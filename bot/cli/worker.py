@@ -52,8 +52,8 @@ def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if not settings.github_app_id:
         raise SettingsError(
-            "CAPUCHIN_GITHUB_APP_ID is not set. `capuchin setup` writes it to deploy/.env: start "
-            "with --env deploy/.env."
+            "CAPUCHIN_GITHUB_APP_ID is not set. `capuchin setup` writes it to deploy/.env, which "
+            "is read if it lies in this folder; else start with --env FILE."
         )
     settings.read_private_key()
     configure_logging(settings)

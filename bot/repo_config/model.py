@@ -7,6 +7,7 @@ standard: https://github.com/redhat-developer/yaml-language-server.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -93,6 +94,17 @@ Texts = Annotated[
     _text_or_list("Write a text or a list of texts.", {}),
 ]
 _TRUSTED: Final = r"^@?[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\[bot\])?$"
+_ROLES: Final = (
+    r"^@?([Aa]dmins?|[Mm]aintain(ers?)?|[Rr]ead(ers?)?|[Oo]wners?|[Mm]embers?|[Cc]ollaborators?"
+    r"|[Cc]ontributors?|[Ee]very(one|body)|[Aa]ny(one|body)|[Aa]ll|[Nn]one|[Pp]ublic)$"
+)
+"""Words that mean a role to who writes them, though somebody may have one as a login."""
+
+
+def _refuse_role(word: str) -> str:
+    if re.match(_ROLES, word):
+        raise ValueError(word)
+    return word
 
 
 _BRANCH_PREFIX: Final = (
@@ -114,13 +126,13 @@ _ENV_SCHEMA: Final[Node] = {
 
 
 Trust = Annotated[
-    tuple[Annotated[str, Field(pattern=_TRUSTED)], ...],
+    tuple[Annotated[str, Field(pattern=_TRUSTED), AfterValidator(_refuse_role)], ...],
     BeforeValidator(_to_tuple),
     Field(min_length=1, max_length=100),
     _text_or_list(
         "Write write, triage, a login, an App such as sorter[bot], or a list of these; teams and "
         "other roles do not work.",
-        {"pattern": _TRUSTED},
+        {"pattern": _TRUSTED, "not": {"type": "string", "pattern": _ROLES}},
         minItems=1,
         maxItems=100,
     ),

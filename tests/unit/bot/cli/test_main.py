@@ -222,6 +222,15 @@ def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> 
     assert [each["line"] for each in json.loads(out)["problems"]] == [1, 2, 3, 4, 5]
 
 
+def test_config_check_names_a_file_that_it_cannot_read_beside_the_others_mistakes(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "one.yml"
+    file.write_text("trust: admin\n")
+    code, _, err = capuchin("config", "check", str(file), str(tmp_path / "none.yml"))
+    assert (code, err.count("one.yml:1:8"), err.count("none.yml cannot be read")) == (2, 1, 1)
+
+
 def test_config_check_writes_no_escape_sequence_to_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
     file.write_text('"\\e[31mred": 1\n')
