@@ -31,6 +31,7 @@ from pydantic_core import ErrorDetails
 
 from bot.cli import FAILED, FIXED, NO_FIX, OUT_OF_BUDGET, USAGE
 from bot.cli.display import CURRENT, Display, EventLines, print_progress
+from bot.cli.out_folder import hold_folder
 from bot.cli.report import FOLDER, Report, build_report, list_edits, render_report
 from bot.cli.run_input import (
     Start,
@@ -54,7 +55,7 @@ from bot.repo_config.model import CONFIG_PATHS, RepoConfig, parse_or_list_proble
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.safe_text import printable
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings, SettingsError, find_unknown_variables
 from pipeline.bundle import write_bundle
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
@@ -198,7 +199,11 @@ async def run_and_report(
     with open_display(json=request.json, stages=stages) as display, place as out:
         try:
             with_overrides(Options(), request.options)
-            return await work(await asyncio.to_thread(out.resolve))
+            for sentence in find_unknown_variables():
+                display.say(sentence)
+            out = await asyncio.to_thread(out.resolve)
+            with hold_folder(out):
+                return await work(out)
         except (WrongUsage, SettingsError) as error:
             display.end(USAGE, {"outcome": "wrong usage"})
             display.say(str(error))

@@ -7,10 +7,13 @@ without one counts as absent.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bot.cli.run_input import Start, WrongUsage
@@ -18,6 +21,32 @@ from pipeline.store import DirStore
 
 _MARK = ".capuchin"
 """The run's number, then the seal of each document, one a line."""
+
+
+@contextmanager
+def hold_folder(out: Path) -> Generator[None]:
+    """Keep other processes from working in `out`, which is removed in the end if it stays empty.
+
+    Raises:
+        WrongUsage: another works there, or it is no folder that can be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        held = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise WrongUsage(f"{out}: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WrongUsage(
+                f"Another capuchin works in {out}: wait for its end, or choose another --out."
+            ) from None
+        yield
+    finally:
+        os.close(held)
+        with suppress(OSError):
+            out.rmdir()
 
 
 def load_secret(state: Path) -> bytes:

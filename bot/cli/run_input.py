@@ -86,7 +86,9 @@ def read_issue(path: Path) -> tuple[Issue, str]:
     except UnicodeDecodeError:
         raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
     first, _, rest = text.strip().partition("\n")
-    title = strip_invisible(first).strip()  # GitHub shows a title as it is: `a/<b>/c`
+    title = strip_invisible(
+        first.lstrip("#")
+    ).strip()  # a heading; GitHub shows a title as it is: `a/<b>/c`
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
     issue = Issue(repository="", title=title, body=visible_text(rest).strip())
@@ -143,9 +145,8 @@ async def save_start(store: Store, out: Path, start: Start) -> None:
     """
 
     def create_folder() -> None:
-        if not out.exists():
-            out.mkdir(parents=True)
-            # Inside a repository, git ignores the results.
+        out.mkdir(parents=True, exist_ok=True)
+        if not any(out.iterdir()):  # inside a repository, git ignores the results
             (out / ".gitignore").write_text("*\n", encoding="ascii")
 
     try:
@@ -199,10 +200,14 @@ async def load_or_fetch_issue(
 
 def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
     """The owner, the repository's name and the number. Raises WrongUsage: not a URL of `root`'s."""
+    if short := re.fullmatch(r"([\w.-]+/[\w.-]+)#(\d{1,9})", url, re.A):
+        url = f"{root}/{short[1]}/issues/{short[2]}"
     path = url.partition("#")[0].partition("?")[0].removeprefix(root)
     place = re.fullmatch(r"/([\w.-]+)/([\w.-]+)/issues/(\d{1,9})/?", path, re.A)
     if not url.startswith(f"{root}/") or place is None:
-        raise WrongUsage(f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER.")
+        raise WrongUsage(
+            f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER or OWNER/NAME#NUMBER."
+        )
     return place[1], place[2], int(place[3])
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from bot.cli import fix as cli_fix
 from bot.cli import local_run, run_input
+from bot.cli.out_folder import hold_folder
+from bot.cli.run_input import parse_issue_url
 from bot.settings import Settings
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.options import ONLY_FIXED
@@ -53,6 +55,24 @@ async def test_wrong_usage_is_reported_in_a_sentence(
     local_fix.issue.unlink()
     assert await local_fix.fix() == local_run.USAGE
     assert "No such file" in capsys.readouterr().err
+
+
+async def test_two_in_one_folder_an_unknown_variable_and_a_heading_as_title(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local_fix.commit({"till.txt": "x"})
+    local_fix.issue.write_text("## Negative amounts\n\n# x\n")
+    monkeypatch.setenv("CAPUCHIN_SOLVR_MODEL", "x")
+    with hold_folder(local_fix.out):
+        assert await local_fix.fix() == local_run.USAGE
+    assert f"works in {local_fix.out}" in capsys.readouterr().err
+    assert not local_fix.out.exists()
+    assert await local_fix.fix() == local_run.NO_FIX
+    assert "CAPUCHIN_SOLVR_MODEL" in capsys.readouterr().err
+    issue = json.loads(unpack_bundle(local_fix.out / "run.tar.zst")["issue.json"])
+    assert issue["title"] == "Negative amounts"
+    found = parse_issue_url("acme/shop#12", "https://github.com")
+    assert found == parse_issue_url("https://github.com/acme/shop/issues/12", "https://github.com")
 
 
 async def test_an_issue_that_is_no_text_or_too_large_is_reported(
