@@ -10,14 +10,14 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from tests.benchmarks.bot import demo_run, flood, pickup, poll, scale, start, webhook
-from tests.benchmarks.context import recall, scan
+from tests.benchmarks.context import recall
 from tests.benchmarks.pipeline import (
     control,
     explore,
     filtering,
     paper_table1,
 )
-from tests.benchmarks.sandbox import languages, matrix, near_tests, packages
+from tests.benchmarks.sandbox import languages, matrix
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
@@ -33,11 +33,8 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "explore": explore.measure,
     "filtering": filtering.measure,
     "run": demo_run.measure,
-    "packages": packages.measure,
     "languages": languages.measure,
     "matrix": matrix.measure,
-    "regression": near_tests.measure,
-    "scan": scan.measure,
 }
 
 
