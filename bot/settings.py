@@ -352,15 +352,20 @@ class ServerSettings(_Section):
     """What `serve` answers, and to whom."""
 
     webhook_secret: SecretStr = Field(default=SecretStr(""))
-    """The secret of the App's webhook. `serve` does not start without it."""
+    """The secret of the App's webhook; `OLD,NEW` while it changes. `serve` does not start without
+    it."""
     public_url: str = ""
     """Public address of `serve`; status comments then link to the run's page."""
     dashboard_token: SecretStr = Field(default=SecretStr(""))
     """Bearer token or password for the list of runs and every run's page."""
 
+    def list_webhook_secrets(self) -> list[str]:
+        """The newest last."""
+        return [one for one in self.webhook_secret.get_secret_value().split(",") if one]
+
     def page_key(self, run_id: RunId) -> str:
         """The key to one run's page, 128 bits; empty without a webhook secret to derive it from."""
-        secret = self.webhook_secret.get_secret_value()
+        secret = next(reversed(self.list_webhook_secrets()), "")
         if not secret:
             return ""
         message = f"capuchin run page {run_id}".encode()

@@ -143,8 +143,8 @@ class WebhookHandler:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.secret = settings.webhook_secret.get_secret_value()
-        if not self.secret:
+        self.secrets = settings.list_webhook_secrets()
+        if not self.secrets:
             raise SettingsError(
                 "CAPUCHIN_WEBHOOK_SECRET is not set. Set it to the secret of the App's webhook:"
                 " without it, anybody could start runs."
@@ -253,7 +253,7 @@ class WebhookHandler:
             signature = request.headers.get("x-hub-signature-256", "").encode("latin-1")
             check_form(signature)
             declared = request.headers.get("content-length", "0")
-            check = SignatureCheck(self.secret)
+            check = SignatureCheck(self.secrets)
             body = await self._bodies.read(declared, request.stream(), check.add)
             check.finish(signature)
             event = request.headers.get("x-github-event", "")

@@ -95,7 +95,7 @@ def parse_webhook(data: bytes) -> None:
             companion_update(wanted)
             wanted.model_dump_json()
     with contextlib.suppress(InvalidSignature):
-        check = SignatureCheck("secret")
+        check = SignatureCheck(["secret"])
         check.add(body)
         check.finish(name)
 

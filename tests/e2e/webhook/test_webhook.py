@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from bot.data.run import RepoRef, RunStatus
@@ -19,7 +20,9 @@ from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from bot.webhooks.payload import MAX_BODY_BYTES
 from pipeline.concurrency import gather_all
-from tests.e2e.webhook.delivery import deliver, labeled, sign
+from sandbox.frozen import replace
+from tests.e2e.webhook.delivery import deliver, labeled, serving, sign
+from tests.support.hub import SECRET
 from tests.support.redis_traffic import count_traffic
 
 pytestmark = [pytest.mark.spine, pytest.mark.usefixtures("check_keys_declared")]
@@ -79,6 +82,15 @@ async def test_a_wrong_signature_is_401(
     # uvicorn's own limit on headers answers 400 before we see an endless one
     assert answer.status_code == 401 or (len(signature) > 65_000 and answer.status_code == 400)
     assert await runs.list_active() == []
+
+
+async def test_while_the_secret_changes_both_count_and_nothing_between(settings: Settings) -> None:
+    changing = replace(settings, webhook_secret=SecretStr(f"older,,{SECRET}"))
+    async with serving(create_app(changing)) as client:
+        for secret, counts in (("older", 1), (SECRET, 1), ("", 0), (f"older,,{SECRET}", 0)):
+            given: dict[str, str | bytes] = {"X-Hub-Signature-256": sign(BODY, secret)}
+            answer = await deliver(client, BODY, headers=given)
+            assert (answer.status_code != 401) == bool(counts), secret
 
 
 async def test_a_replayed_delivery_is_answered_with_the_same_run(
