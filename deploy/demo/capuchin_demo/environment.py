@@ -174,6 +174,7 @@ async def run_environment(
             redis_url=redis_url,
             data_dir=folder,
             public_url=server,
+            dashboard_token=SecretStr(secrets.token_hex(8)),
             # A visitor watches, and waits for the answer; no rate limit applies.
             timings=replace(base_settings.timings, status_seconds=1, review_seconds=0),
         )

@@ -177,7 +177,7 @@ def _introduce(env: DemoEnvironment) -> None:
     print_progress(f"Package: marshmallow 3.0.0, the source release from PyPI ({LICENSE}).")
     print_progress(f"Bug: originally reported as {ISSUE_URL}; we reworded the issue.")
     if env.recorded:
-        print_progress(f"Model: recorded answers. {env.recorded.recording.note}\n"
+        print_progress(f"Model: {env.recorded.recording.note}\n"
              "Set ANTHROPIC_API_KEY to call the real service instead.")  # fmt: skip
     else:
         print_progress(f"Model: {env.settings.solver_model}, called live; this costs money.")
@@ -241,6 +241,8 @@ def _list_pages(env: DemoEnvironment, run: Run, *, keep: bool) -> None:
     if run.pull_request_url:
         print_progress(f"Pull request: {run.pull_request_url}, with its evidence, commits and diff")
     print_progress(f"Run:          {env.settings.page_url(run.id)}")
+    token = env.settings.dashboard_token.get_secret_value()
+    print_progress(f"All runs:     {env.settings.public_url}/runs (any name, password {token})")
     print_progress(
         f"\nOn these pages you are @{MAINTAINER}: comment (/capuchin explain, /capuchin use B), "
         "take the label off, review the pull request."

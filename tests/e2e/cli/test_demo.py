@@ -102,12 +102,15 @@ def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Pa
         wait_for(issue, "/capuchin stats")
         wait_for(pull, "I added a comment above the line")
         assert "is always the schema." in visit(f"{pull}.diff")
+        runs = re.search(r"All runs: +(\S+) \(any name, password (\w+)\)", log.read_text())
+        assert runs is not None
+        assert httpx.get(runs[1], auth=("me", runs[2])).status_code == 200
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
     said = log.read_text()
     assert said.startswith("This demo fixes a real bug of a real package, here on this machine")
-    assert "Model: recorded answers." in said
+    assert "Model: Recorded answers" in said
     assert f"Issue:        {issue}\n" in said
     assert "Python 3.11" in said
     assert "no operation" not in said, "the bot asks nothing that the demo's GitHub lacks"
