@@ -24,6 +24,7 @@ from pipeline.models.base import (
     ContextTooLong,
     Message,
     ModelError,
+    ModelMisconfigured,
     ModelOverloaded,
     ModelRequest,
     ModelRetired,
@@ -263,12 +264,34 @@ async def check_chat(settings: Settings, field: str) -> str:
         window = await _describe_window(spec, settings)
         is_local = look_up(spec, prices).price_source == "local"
         async with _model_failures(spec, settings):
-            await _ask(spec, settings, LONG_QUESTION if is_local and not window else QUESTION)
+            await ask_chat(spec, settings, LONG_QUESTION if is_local and not window else QUESTION)
         found.append(f"{spec}{window}")
     return ", then ".join(found)
 
 
-async def _ask(spec: ModelSpec, settings: Settings, question: str) -> None:
+async def ask_first(settings: Settings, field: str) -> None:
+    """Ask the chat models of a setting for one token, until one can be asked: a wrong key, name or
+    address, or an empty account, is known before anything is installed.
+
+    Raises:
+        ModelMisconfigured: none can be used.
+    """
+    failure: ModelMisconfigured | None = None
+    for spec in _parse(settings, field, parse_specs):
+        try:
+            await ask_chat(spec, settings)
+        except ModelMisconfigured as error:
+            failure = error
+            continue
+        except ModelError:
+            pass  # it is away or busy: a run waits for it
+        return
+    if failure is not None:
+        raise failure
+
+
+async def ask_chat(spec: ModelSpec, settings: Settings, question: str = QUESTION) -> None:
+    """Ask a chat model for one token. Raises ModelError, CheckFailed."""
     ours = spec.provider == "anthropic"
     key = settings.anthropic_api_key if ours else settings.model_api_key
     if ours and not key.get_secret_value():

@@ -17,6 +17,7 @@ from typing import get_args
 
 from bot.cli import Subparsers
 from bot.cli.display import print_progress
+from bot.cli.doctor_services import ask_first
 from bot.cli.local_run import (
     LocalInput,
     LocalRequest,
@@ -38,6 +39,7 @@ from bot.runner.models import check_models
 from bot.runner.sandbox import FIX_OWNER
 from bot.settings import Settings
 from bot.storage.workers import InFlightWork
+from pipeline.concurrency import gather_all
 from pipeline.data.options import Options, Strategy
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, Store, digest
@@ -136,6 +138,12 @@ async def _fix(request: FixRequest, settings: Settings | None, out: Path) -> int
     store = await asyncio.to_thread(open_store, out, settings.data_dir)
     is_new = not await asyncio.to_thread(store.root.exists)
     task = await _read_input(request, settings, out, store)
+    if await store.load(EFFECTIVE_KEY, EffectiveSetup) is None:
+        await gather_all(
+            ask_first(settings, role)
+            for role in ("solver_model", "scout_model")
+            if getattr(settings, role)
+        )
     job = await build_job(task, request, store.scope_of(task.start), as_of=request.as_of)
     await _tell_ignored(request, store)
     known, place, began = LatestRuns(), digest(task.start.repository), time.monotonic()

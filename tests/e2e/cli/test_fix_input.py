@@ -18,6 +18,7 @@ from bot.cli.run_input import parse_issue_url
 from bot.settings import Settings
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.options import ONLY_FIXED
+from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
@@ -26,6 +27,7 @@ from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
+from tests.support.recorded.recording import RecordedAnswer
 from tests.support.recorded.server import RecordedServer
 
 
@@ -364,7 +366,18 @@ async def test_an_environment_that_fails_is_reported_with_its_command_and_the_lo
     said = capsys.readouterr().err
     assert f"Failed command: {step}\n" in said
     assert "\nwhat went wrong\n" in said
-    assert local_fix.llm.requests == []
+    assert {asked.call for asked in local_fix.llm.requests} == {DOCTOR_CALL}
+
+
+async def test_a_wrong_key_is_known_before_anything_is_installed(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit(shop.FILES)
+    local_fix.llm.recording = shop.answers(RecordedAnswer(call=DOCTOR_CALL, status=401))
+    assert await local_fix.fix() == local_run.FAILED
+    said = capsys.readouterr().err
+    assert "HTTP 401" in said
+    assert "Installing" not in said
 
 
 async def test_a_commit_that_is_gone_is_reported(
