@@ -77,6 +77,12 @@ class Proxy:
             to_them.write(first)
             if not first:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            elif request.tunnel:
+                # A parent that refuses would read what follows as another request (RFC 9931).
+                said = await asyncio.wait_for(theirs.readuntil(b"\r\n\r\n"), CONNECT_SECONDS)
+                writer.write(said)
+                if not re.match(rb"HTTP/1\.[01] 2\d\d", said):
+                    return await relay(theirs, writer)
             await relay_both(relay(reader, to_them), relay(theirs, writer))
         finally:
             to_them.close()

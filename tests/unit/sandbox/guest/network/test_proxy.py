@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import example, given
@@ -166,3 +167,22 @@ async def test_the_operators_proxy_gets_checked_addresses_and_no_name_of_a_build
     assert said.startswith(answer)
     assert "rebinds" not in said
     assert "Host: x" not in said
+
+
+async def test_nothing_follows_into_a_parent_that_refuses_a_tunnel() -> None:
+    got: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+        writer.write_eof()
+        got.append(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    parent = f"http://localhost:{server.sockets[0].getsockname()[1]}"
+    head = "CONNECT 8.8.8.8:443 HTTP/1.1\n\nGET http://10.0.0.5/ HTTP/1.1\n\n"
+    answer = await ask(head, urlsplit(parent).netloc, parent=parent)
+    assert (answer[-2:], got) == (b"no", [b""])
+    server.close()
+    await server.wait_closed()
