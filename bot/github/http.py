@@ -49,8 +49,14 @@ MAX_KEPT: Final = 1000
 
 # By default structlog would print each retry to standard output, among a command's results. As
 # records of the standard library they reach the log of a server or a worker, and nothing else.
-stamina.instrumentation.set_on_retry_hooks([stamina.instrumentation.LoggingOnRetryHook])
-logging.getLogger("stamina").addHandler(logging.NullHandler())
+logger = logging.getLogger(__name__)
+
+
+def _log_retry(details: stamina.instrumentation.RetryDetails) -> None:
+    logger.warning("%s; again in %.1f s", details.caused_by, details.wait_for)
+
+
+stamina.instrumentation.set_on_retry_hooks([_log_retry])
 
 
 class GitHubAuth(httpx.Auth, BaseAuthStrategy):
@@ -256,8 +262,8 @@ class GitHubClient:
                     text.raise_for_status()
                     async for piece in text.aiter_bytes():
                         tail = (tail + piece)[-most:]
-        except (httpx.HTTPError, TimeoutError):
-            raise GitHubUnavailable(f"{where}: no answer") from None
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise self._no_answer(where, error) from None
         return tail.decode("utf-8", "replace")
 
     async def query_graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
@@ -365,9 +371,13 @@ class GitHubClient:
             except GitHubException as error:
                 if isinstance(error.__cause__, GitHubError):  # no token was to be had
                     raise error.__cause__ from None
-                raise GitHubUnavailable(f"{method} {path}: no answer") from None
+                raise self._no_answer(f"{method} {path}", error.__cause__ or error) from None
             _note_answer(event, response)
             return response
+
+    def _no_answer(self, call: str, cause: BaseException) -> GitHubUnavailable:
+        host, why = httpx.URL(self._api_root).host, f"{cause}" or type(cause).__name__
+        return GitHubUnavailable(f"{call}: {host} does not answer ({why})")
 
     async def _note(self, refused: GitHubError) -> None:
         if isinstance(refused, RateLimited) and self.on_limited and refused.retry_after:

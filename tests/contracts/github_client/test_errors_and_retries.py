@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -13,6 +14,7 @@ from bot.settings import Settings
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.concurrency import gather_all
+from sandbox.frozen import replace
 from tests.support.clock import MovableClock
 from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of, settings_for
@@ -194,3 +196,14 @@ def test_github_com_has_its_own_api_address() -> None:
     assert api_root("https://a.b.ghe.com") == "https://a.b.ghe.com/api/v3"
     assert api_root("https://github.com.evil.test") == "https://github.com.evil.test/api/v3"
     assert Settings().github_url == "https://github.com"
+
+
+async def test_a_retry_is_logged_with_its_host_cause_and_wait(
+    hub: LocalHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    away = replace(settings_for(hub), github_url="http://127.0.0.1:9")
+    with pytest.raises(GitHubUnavailable):
+        await GitHubApp(away).load_registration()
+    said = [one.getMessage() for one in caplog.records if one.name == "bot.github.http"]
+    assert said
+    assert all(re.search(r"127\.0\.0\.1 does not answer \(.+\); again in \d", one) for one in said)

@@ -397,4 +397,4 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     run = await runs.get(RunId(run_id))
     assert run is not None
     assert run.status is RunStatus.OPENED_PULL_REQUEST
-    assert "Could not look for missed webhooks" in caplog.text
+    assert "Could not look on GitHub for what was missed" in caplog.text
