@@ -127,7 +127,9 @@ class Sweep:
                 self._take_turns("queue-arrivals", ARRIVAL_SECONDS, announcer.announce_new)
             )
         if find_missed := actions.find_missed:
-            act = self._guard("look on GitHub for what was missed", lambda: self.recover(find_missed))
+            act = self._guard(
+                "look on GitHub for what was missed", lambda: self.recover(find_missed)
+            )
             # Workers that look often do not wait for those that look seldom.
             loops.append(self._take_turns(f"missed-webhooks:{missed:g}", missed, act))
         if archive := actions.archive:

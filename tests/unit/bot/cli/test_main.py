@@ -6,6 +6,7 @@ A test starts a process if the environment, a signal, a pipe or a port is involv
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -308,3 +309,17 @@ def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> 
     code, out, _ = capuchin("doctor", env=env)
     assert code == 1
     assert "FAIL webhook secret: not set -> Set CAPUCHIN_WEBHOOK_SECRET" in out
+
+
+def test_serve_reads_what_setup_has_written_and_says_where_it_listens(tmp_path: Path) -> None:
+    """As in the README: `capuchin setup …`, then `capuchin serve`."""
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy/.env").write_text("CAPUCHIN_WEBHOOK_SECRET=secret\n")
+    process = start("serve", "--port", "0", cwd=tmp_path, env=NOTHING)
+    assert process.stderr is not None
+    try:
+        said = next(line for line in process.stderr if "istening" in line or "capuchin:" in line)
+    finally:
+        process.kill()
+        process.communicate()
+    assert re.search(r"Listening on http://127\.0\.0\.1:\d+", said), said
