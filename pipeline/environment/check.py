@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 
 from pipeline.codebase.commit import Codebase, File
 from pipeline.data.options import Options
+from pipeline.environment.ground import Ground, survey
 from pipeline.environment.health import Health, ImportedPackage, count_kinds, find_commonest_error
-from pipeline.languages.conventions import is_test
 from pipeline.languages.language import Collected
-from pipeline.languages.registry import is_runnable, main_language
+from pipeline.languages.registry import find_error, main_language
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.near_tests import find_startable
@@ -34,15 +34,6 @@ LARGEST: Final = 120_000
 """Bytes; a larger file holds more tests than a sample needs."""
 _PARTS: Final = ("integration", "e2e", "functional", "slow", "benchmark", "live", "examples")
 """Folders whose tests often need services or much time; sampled only if there is nothing else."""
-
-
-def find_test_files(files: Iterable[File]) -> list[File]:
-    """The files that runners expect tests in, by their names."""
-    return [
-        file
-        for file in files
-        if file.regular and file.size and is_test(file.path) and is_runnable(file.path)
-    ]
 
 
 def choose_sample(files: Iterable[File], most: int = MOST_FILES) -> tuple[str, ...]:
@@ -82,10 +73,10 @@ class HealthCheck:
         """
         if saved := await store.load(HEALTH_KEY, Health):
             return saved
-        tests = find_test_files(self._codebase.files.values())
-        health = replace(await self._import_packages(sandbox), of_files=len(tests))
+        ground = await survey(self._codebase)
+        health = replace(await self._import_packages(sandbox), of_files=len(ground.tests))
         if health.python or health.loads_nothing:
-            health = await self._run_tests(sandbox, store, health, tests)
+            health = await self._run_tests(sandbox, store, health, ground)
         await store.save(HEALTH_KEY, health)
         return health
 
@@ -98,23 +89,27 @@ class HealthCheck:
         return parse_imports((await sandbox.run(program)).output, mark)
 
     async def _run_tests(
-        self, sandbox: Sandbox, store: Store, health: Health, tests: Sequence[File]
+        self, sandbox: Sandbox, store: Store, health: Health, ground: Ground
     ) -> Health:
-        """Add to `health` the tests of the first command by which any passes, else of the first
-        command."""
+        """Add to `health` the tests of the best command: the first by which any passes, unless
+        another has results from more projects or files of tests."""
         commands = await find_commands(self._codebase, self._options.test_command)
+        # Only what lies in the installed project can run.
+        root = self._language.find_root(self._codebase.files, self._codebase.root)
+        inside = [path for path in ground.tests if not root or path.startswith(f"{root}/")]
+        tests = [self._codebase.files[path] for path in inside or ground.tests]
         few = choose_sample(tests)
         best: Health | None = None
         for command in commands:
             found: Health | None = None
             # Where all of them pass, it does not matter which of them pytest collects by itself.
-            if len(few) == len(tests) > 0 and not command.python_files:
-                found = await self._run_sample(sandbox, store, health, command, few)
+            if len(few) == len(ground.tests) > 0 and not command.python_files and not command.some:
+                found = await self._run_sample(sandbox, store, health, command, few, ground)
             if found is None or not found.is_whole:
-                found = await self._run_collected(sandbox, store, health, command, tests)
+                found = await self._run_collected(sandbox, store, health, command, tests, ground)
             if best is None or found.rank > best.rank:
                 best = found
-            if found.passed:
+            if found.passed and not found.sees_little and found.sees_all_projects:
                 break
         return health if best is None else best
 
@@ -125,17 +120,25 @@ class HealthCheck:
         health: Health,
         command: TestCommand,
         tests: Sequence[File],
+        ground: Ground,
     ) -> Health:
-        """Run a sample of what the command collects by itself."""
+        """Run the command as it stands if it cannot be restricted, or is another one then; else a
+        sample of what it collects by itself."""
+        if not command.can_choose:
+            found = await self._run_sample(sandbox, store, health, command, (), ground)
+            if found.passed or found.failed or not command.some or found.ended:
+                return found
+            # Some runners report only at their end, which was too far.
         collected = await self._collect(sandbox, command)
         # A named file would run even if the repository's settings leave out its folder.
         own = [file for file in tests if file.path in collected.files]
         # By its settings it may also take files of other names.
         own = own or [self._codebase.files[path] for path in collected.files] or tests
-        found = await self._run_sample(sandbox, store, health, command, choose_sample(own))
+        sample = choose_sample(own)
+        found = await self._run_sample(sandbox, store, health, command, sample, ground)
         if found.collected is None and found.passed:
             found = replace(found, collected=collected.tests)
-        return replace(found, reach=len(collected.files))
+        return _add_reach(found, ground, collected.files) if collected.files else found
 
     async def _run_sample(
         self,
@@ -144,6 +147,7 @@ class HealthCheck:
         health: Health,
         command: TestCommand,
         sample: Sequence[str],
+        ground: Ground,
     ) -> Health:
         runner = TestRunner(command, sandbox=sandbox, store=store, seconds=60)
         files = command.covers(sample)
@@ -151,7 +155,7 @@ class HealthCheck:
         if run.problem and run.ended and (some := await find_startable(runner, files)):
             files = some
             run = await runner.run("", RequestedTests(files=files))
-        return await asyncio.to_thread(_add_run, health, command, run, len(files))
+        return await asyncio.to_thread(_add_run, health, command, run, len(files), ground)
 
     async def _collect(self, sandbox: Sandbox, command: TestCommand) -> Collected:
         """List the tests that the command runs by itself; empty if its runner cannot."""
@@ -181,7 +185,17 @@ def parse_imports(output: str, mark: str) -> Health:
         return Health(output=shorten(output.strip(), _OUTPUT))
 
 
-def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> Health:
+def _add_reach(health: Health, ground: Ground, files: Iterable[str]) -> Health:
+    """Add which test files and projects `files` are, of all."""
+    reported = set(files) & ground.tests.keys()
+    seen, projects = ground.count_projects(reported)
+    silent = ground.name_silent(reported)
+    return replace(health, reach=len(reported), projects=(seen, projects), silent=silent)
+
+
+def _add_run(
+    health: Health, command: TestCommand, run: TestRun, files: int, ground: Ground
+) -> Health:
     suite = run.suite
     failed = set(suite.failed)
     # The test that hung until a limit ended the run counts as failed; one sample has little time.
@@ -189,11 +203,16 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
     errors = count_kinds(suite.execution.output) if count else {}
     commonest, alike = find_commonest_error(suite.execution.output) if count else ("", 0)
     problem = run.problem
-    if not suite.passed and not count:
-        problem = problem or _explain_nothing(command, run)
+    if not suite.passed and (not count or not run.per_test):
+        problem, count = problem or _explain_nothing(command, run), 0
     begun = {*run.files, *suite.passed, *failed, *suite.offline}
+    if run.ended and not files and run.per_test:
+        results = begun | {*suite.skipped}
+        reported = {*run.files.values(), *ground.find_reported(results)}
+        health = _add_reach(health, ground, reported) if reported else health
     return replace(
         health,
+        by_name=run.per_test or not suite.passed,
         command=command.argv,
         files=files,
         collected=len(begun) if run.ended and (not files or health.of_files <= files) else None,
@@ -212,9 +231,9 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
 def _explain_nothing(command: TestCommand, run: TestRun) -> str:
     execution = run.suite.execution
     name = " ".join(command.argv)[:200]
-    how = (
-        f"exit code {execution.exit_code}"
-        if execution.exit_code is not None
-        else f"its end: {execution.ending.value}"
+    if execution.exit_code is None:
+        return f"No test ran with the command {name} (its end: {execution.ending.value})."
+    error = find_error("", execution.output)[:200]
+    return f"No test ran with the command {name}: it ended with exit code {execution.exit_code}" + (
+        f", after: {error}." if error else "."
     )
-    return f"No test ran with the command {name} ({how})."

@@ -18,6 +18,9 @@ OTHER: Final = "other"
 """The kind of failures that are of no known kind."""
 
 
+Rank = tuple[bool, float, int, float, int]
+
+
 class Grade(IntEnum):
     """Higher is better."""
 
@@ -62,7 +65,13 @@ class Health(Frozen):
     of_files: int = 0
     """Test files that the repository has."""
     reach: int = 0
-    """Test files that the command runs by itself; 0 if that is not known."""
+    """Test files of which the command has results by itself; 0 if that is not known."""
+    projects: tuple[int, int] = (0, 0)
+    """From how many projects with tests there are results, of how many; 0 of 0 if not known."""
+    silent: str = ""
+    """Folders with the test files of which there are none, as a list in words. Untrusted."""
+    by_name: bool = True
+    """Whether results are of single tests, not of the command as a whole."""
     collected: int | None = None
     """Tests that the repository has; None if they were not counted in time."""
     passed: int = 0
@@ -101,6 +110,11 @@ class Health(Frozen):
         return 0 < 4 * self.reach < self.of_files
 
     @property
+    def sees_all_projects(self) -> bool:
+        """Whether there are results from every project with tests, as far as is known."""
+        return self.projects[0] == self.projects[1]
+
+    @property
     def failures_of_environment(self) -> int:
         """How many of the failures another environment may fix."""
         others = sum(self.errors.get(kind, 0) for kind in ("assertion", "network", "display"))
@@ -115,7 +129,8 @@ class Health(Frozen):
             return Grade.UNTESTED if self.imports else Grade.BROKEN
         if not self.passed and (not self.failed or self.failures_of_environment):
             return Grade.BROKEN
-        if not self.failed and self.imports and not self.problem and not self.sees_little:
+        tells_little = self.sees_little or not (self.by_name or self.of_files < 2)
+        if not self.failed and self.imports and not self.problem and not tells_little:
             return Grade.HEALTHY
         return Grade.USABLE if self._is_tolerable() else Grade.BROKEN
 
@@ -126,6 +141,8 @@ class Health(Frozen):
             return "works only in part"
         if self.grade is Grade.USABLE and self.sees_little and not self.failed:
             return "works, as far as the few tests show that its command runs"
+        if self.grade is Grade.USABLE and not self.by_name:
+            return "works, as far as a command shows that names no tests"
         return _WORKS[self.grade]
 
     def _is_tolerable(self) -> bool:
@@ -140,10 +157,14 @@ class Health(Frozen):
         return sampled < 10 or 2 * (self.failed - apart) <= sampled
 
     @property
-    def rank(self) -> tuple[int, float, int]:
-        """Sort key of environments: the greatest is the best."""
+    def rank(self) -> Rank:
+        """Sort key of environments: the greatest is the best. One that works in more projects is
+        better than one that works well in fewer."""
         sampled = self.passed + self.failed
-        return (self.grade, self.passed / sampled if sampled else 0.0, self.passed)
+        works, (seen, projects) = self.grade is not Grade.BROKEN, self.projects
+        share = self.passed / sampled if sampled else 0.0
+        reach = seen / projects if works and projects else float(works)
+        return (works, reach, self.grade, share, self.passed)
 
     def sentences(self) -> tuple[str, ...]:
         """The findings, for people and models; quotes the repository, so untrusted."""
@@ -185,14 +206,25 @@ class Health(Frozen):
             end += (
                 f" {self.offline:,} more {needs} a network or a display, which the sandbox lacks."
             )
-        if self.sees_little:
-            files = pluralize(self.of_files, "test file")
-            end += f" The command runs only {self.reach:,} of {files}."
+        end += self._describe_reach()
         end += f" {self.problem}" if self.problem else ""
+        if not self.by_name:
+            return f"The command passes, and names no single tests.{end}"
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""
         tests = f"{passed:,} of {pluralize(sampled, 'test')}{of}"
         return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"
+
+    def _describe_reach(self) -> str:
+        """From what lies in the tree no result came."""
+        told = ""
+        seen, projects = self.projects
+        if seen < projects:
+            told = f" There are results from {seen} of {projects} projects with tests."
+        if 0 < self.reach < self.of_files:
+            files = pluralize(self.of_files, "test file")
+            told += f" The command has results from {self.reach:,} of {files}; none: {self.silent}."
+        return told
 
     def _describe_sample(self, sampled: int) -> str:
         if self.collected is None and 0 < self.files < self.of_files:

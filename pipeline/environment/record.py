@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field
 
-from pipeline.environment.health import Grade, Health
+from pipeline.environment.health import Grade, Health, Rank
 from prompts.text import agree, join_names
 from sandbox.environment.recipe import Installation
 from sandbox.errors import EnvironmentFailed
@@ -68,9 +68,9 @@ class TriedAttempt(Frozen):
     seconds: float = Field(default=0.0, ge=0)
 
     @property
-    def rank(self) -> tuple[int, float, int]:
+    def rank(self) -> Rank:
         """Sort key of attempts: the greatest is the best."""
-        return self.health.rank if self.health else (-1, 0.0, 0)
+        return self.health.rank if self.health else (False, 0.0, -1, 0.0, 0)
 
     @property
     def grade(self) -> Grade:

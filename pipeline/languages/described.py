@@ -24,7 +24,7 @@ from pipeline.codebase.isolated import call_isolated
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.languages.ci import CiJob, is_in_range, jobs_of
-from pipeline.languages.conventions import Conventions
+from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
 from pipeline.languages.manifests import CI_FILE, Manifests
@@ -211,6 +211,25 @@ class Described(Language):
             if file.regular and self.is_runnable(path) and not globs.first_match(path)
         ]
         return await codebase.read_texts(paths[:_MOST_TEST_FILES], largest=_LARGEST_TEST_BYTES)
+
+    async def list_tests(self, codebase: Codebase) -> dict[str, tuple[str, ...]]:
+        paths = [
+            path
+            for path, file in sorted(codebase.files.items())
+            if file.regular and self.is_source(path)
+            if is_test(path) or self.is_runnable(path) or re.search(self._tests.beside, path)
+        ]
+        texts = await codebase.read_texts(paths[:_MOST_TEST_FILES], largest=_LARGEST_TEST_BYTES)
+        return await asyncio.to_thread(
+            lambda: {path: names for path, text in texts.items() if (names := self._tests_in(text))}
+        )
+
+    def _tests_in(self, text: str) -> tuple[str, ...]:
+        """The names of the tests in a file; one that is empty where only their form is known."""
+        if self._tests.names:
+            return tuple(dict.fromkeys(match[1] for match in self._name_of_test.finditer(text)))
+        forms = (begins for holds, begins, *_ in self._tests.failing if holds in text)
+        return ("",) if any(re.search(form, text, re.MULTILINE) for form in forms) else ()
 
     async def find_commands(
         self, codebase: Codebase, configured: Sequence[str] = ()

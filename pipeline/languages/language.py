@@ -22,7 +22,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import FileDiff
 from pipeline.data.types import NOT_FIXED, Reproduction, TestScript
 from pipeline.languages.code_scan import CodeScan
-from pipeline.languages.conventions import Conventions
+from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.printed import Printed
@@ -75,6 +75,8 @@ class TestFiles(Frozen):
     """Where a new one lies if none is near."""
     file: str = "{name}.test"
     """The name of a new one."""
+    beside: str = "(?!)"
+    """What the path of a source file holds that may have tests among its code."""
     names: str = ""
     """A pattern of the line that begins a test, with its name as the first group."""
     command: tuple[str, ...] = ()
@@ -141,6 +143,8 @@ class Facts(Frozen):
     """By ending of a source file: what people call a project most of whose files have it."""
     manifests: tuple[str, ...]
     """Patterns of the paths of files that decide what is installed."""
+    projects: str = "(?!)"
+    """A pattern of the name of the file that makes its folder a project, with tests of its own."""
     locks: tuple[str, ...] = ()
     """Lock files at the root that `Language.attempts` reads, in order of precedence."""
     runners: tuple[Runner, ...] = ()
@@ -307,6 +311,20 @@ class Language:
     async def conventions(self, codebase: Codebase) -> Conventions | None:
         """How the repository tests itself."""
         return None
+
+    def find_root(self, paths: Iterable[str], stated: str = "") -> str:
+        """The folder of the project that is installed: the one that its maintainers state, if
+        any."""
+        return stated
+
+    async def list_tests(self, codebase: Codebase) -> dict[str, tuple[str, ...]]:
+        """The files of the whole tree that hold tests, each with the names of these; empty where
+        they are not read."""
+        return {
+            path: ()
+            for path, file in codebase.files.items()
+            if file.regular and file.size and is_test(path) and self.is_runnable(path)
+        }
 
     async def read_test_files(
         self, codebase: Codebase, exclude: Sequence[str] = ()

@@ -37,6 +37,21 @@ class Outcomes:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
+_NOTHING = re.compile(
+    r"\W{0,20}(?:Error: |ERROR )?(?:There (?:are|were) )?(?:"
+    r"no tests? (?:was |were |files? )?(?:found|ran|run|to run|collected|executed|specified)"
+    r"|no tests? (?:is|are) available|Ran 0 tests|0 (?:tests?|passing|specs?|examples)\b(?! fail)"
+    r"|(?:Total )?tests(?: run)?:? {1,9}0\b|1\.\.0\b|OK \(0 tests)",
+    re.IGNORECASE,
+)
+"""What runners of many languages print where they ran no test."""
+
+
+def ran_nothing(output: str) -> bool:
+    """Whether a runner says that it ran no test; to be asked only where none has a result."""
+    return any(_NOTHING.match(line[:200]) for line in output.split("\n"))
+
+
 _UNPRINTABLE = re.compile(
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f]"
     rb"|&#(?:x0{0,6}(?:[0-8bcefBCEF]|1[0-9a-fA-F])|0{0,6}(?:[0-8]|1[124-9]|2\d|3[01]));"

@@ -21,7 +21,7 @@ from pipeline.languages.node.install import is_node
 from pipeline.languages.node.node import Node
 from pipeline.languages.printed import Printed
 from pipeline.languages.python.python import Python
-from pipeline.languages.roots import cut_root
+from pipeline.languages.roots import cut_root, is_no_project
 from prompts.text import strip_ansi
 from sandbox.program import Execution
 
@@ -171,6 +171,40 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
     """Read the files that contain tests, by path, in the order of their names, except those that
     match a glob pattern of `exclude`."""
     return await main_language(codebase).read_test_files(codebase, exclude)
+
+
+def find_projects(codebase: Codebase) -> list[str]:
+    """The folders of the tree that have a manifest of their own, in any language; empty for the
+    root."""
+    found = {
+        folder
+        for path in codebase.files
+        for folder, _, name in [path.rpartition("/")]
+        if folder.count("/") < 4 and not is_no_project(folder)
+        if any(re.fullmatch(one.facts.projects, name) for one in LANGUAGES)
+    }
+    return sorted(found)
+
+
+async def list_tests(codebase: Codebase) -> dict[str, tuple[str, ...]]:
+    """The test files of the main language, and those in projects of others, with the names of their
+    tests where these are read."""
+    main, others = main_language(codebase), languages_with_files(codebase.files)
+    found = await main.list_tests(codebase)
+    for other in others:
+        own = [
+            path.rpartition("/")[0]
+            for path in codebase.files
+            if other is not main and re.fullmatch(other.facts.projects, path.rpartition("/")[2])
+        ]
+        own = [folder for folder in own if folder and not is_no_project(folder)]
+        listed = await other.list_tests(codebase) if own else {}
+        found |= {
+            path: names
+            for path, names in listed.items()
+            if any(path.startswith(f"{folder}/") for folder in own)
+        }
+    return found
 
 
 async def make_suite_fail(codebase: Codebase, nonce: str) -> dict[str, bytes]:

@@ -66,7 +66,10 @@ def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:
 _TAP: Final = re.compile(
     r"\s{0,40}(not )?ok\b ?(\d{0,9})(?: -)? ?([^#\n]{0,400})(?:# ?(skip|todo))?", re.I
 )
-_AUTOMAKE: Final = re.compile(r"(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (.{1,400})")
+_AUTOMAKE: Final = re.compile(
+    r"(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR(?=: [\w./+-]{1,300}(?: \d+ ?-?.*)?$)): (.{1,400})"
+)
+"""After ERROR a name alone: other programs, such as npm-run-all, begin sentences so."""
 
 
 def read_lines(output: str, _: Sequence[bytes]) -> Outcomes:

@@ -33,12 +33,17 @@ def find_folder(
             found.add(folder)
     if "" in found or not found:
         return ""
-    fit = [folder for folder in found if not _NOT_PROJECTS.search(folder)]
+    fit = [folder for folder in found if not is_no_project(folder)]
     sizes = {
         folder: sum(p.startswith(f"{folder}/") for p in there if p.endswith(suffixes))
         for folder in fit
     }
     return min(fit, key=lambda folder: (folder.count("/"), -sizes[folder], folder), default="")
+
+
+def is_no_project(folder: str) -> bool:
+    """Whether what lies in a folder serves a project, as its documentation and examples do."""
+    return bool(_NOT_PROJECTS.search(folder))
 
 
 def cut_root(paths: Iterable[str], root: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from pipeline.languages.readers import (
     parse_console_output,
     parse_junit,
     parse_sympy_output,
+    ran_nothing,
 )
 from pipeline.languages.registry import drop_progress
 from pipeline.languages.reports import READERS, WORDS
@@ -260,7 +261,8 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
     """Read the tests' results: from our recorder, else from JUnit files, else from the printed
     text, else from the exit code as one test named after the command.
 
-    There is no result (`problem`) if the runner did not start, collected nothing or crashed.
+    There is no result (`problem`) if the runner did not start, collected nothing or crashed, or
+    says that it ran no test: a good exit code is no test that passes then.
     """
     sent = WrapperOutput(execution, mark)
     recorded = RecordedOutcomes()
@@ -270,7 +272,10 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
     each = bool(found.passed or found.failed or recorded.unfinished)
     if not each and not problem and not command.can_choose and code not in (None, 126, 127):
         name = " ".join(command.argv)[:500]
-        found.add(name, good=code == 0, seconds=execution.seconds)
+        if sent.documents or found.skipped or ran_nothing(sent.execution.output):
+            problem = f"`{name}` says that it ran no test (exit code {code})."
+        else:
+            found.add(name, good=code == 0, seconds=execution.seconds)
     offline = recorded.offline & found.failed
     execution = sent.execution
     if words := WORDS.get(command.reader):

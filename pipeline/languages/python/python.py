@@ -79,6 +79,9 @@ class Python(Language):
         Source: docs.pytest.org, "Exit codes"; docs.python.org, unittest."""
         return run.exit_code in (1, 2)
 
+    def find_root(self, paths: Iterable[str], stated: str = "") -> str:
+        return roots.find_root(paths, stated)
+
     def has_manifest(self, paths: Iterable[str]) -> bool:
         """Whether a file at the root says how this Python is installed."""
         return any("/" not in path and self.is_manifest(path) for path in paths)

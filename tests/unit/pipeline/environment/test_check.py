@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.codebase.commit import File
 from pipeline.data.options import Options
-from pipeline.environment.check import HealthCheck, choose_sample, find_test_files
+from pipeline.environment.check import HealthCheck, choose_sample
+from pipeline.environment.ground import survey
 from pipeline.environment.health import Grade, Health, ImportedPackage
 from pipeline.environment.setup_machine import parse_commands
 from pipeline.languages.python.packages import find_packages, parse_collection
@@ -37,15 +38,18 @@ def test_packages_are_found_by_the_tree(
     assert find_packages(paths, {"setup.py": manifest}) == names
 
 
-def test_a_sample_is_spread_over_folders() -> None:
+async def test_a_sample_is_spread_over_folders(tmp_path: Path) -> None:
     paths = [f"tests/unit/test_{n:02}.py" for n in range(30)]
     paths += [f"tests/api/test_{n}.py" for n in range(3)]
     paths += ["tests/integration/test_db.py", "tests/data.py", "shop/till.py"]
-    files = find_test_files(File(path, "100644", 500, path) for path in paths)
+    ground = await survey(await make_codebase(tmp_path, dict.fromkeys(paths, "x = 1\n")))
+    files = [File(path, "100644", 500, path) for path in ground.tests]
     assert len(files) == 34
     sample = choose_sample(files, 6)
     assert [path.split("/")[1] for path in sample] == ["api"] * 3 + ["unit"] * 3
-    assert choose_sample(files[-1:]) == ("tests/integration/test_db.py",)
+    assert choose_sample(file for file in files if "db" in file.path) == (
+        "tests/integration/test_db.py",
+    )
 
 
 def health(**fields: object) -> Health:
@@ -67,6 +71,9 @@ BAD = (ImportedPackage(name="shop", error="ImportError: x"),)
     [
         (health(passed=5), Grade.HEALTHY),
         (health(passed=95, failed=5), Grade.USABLE),
+        (health(passed=1, by_name=False), Grade.USABLE),
+        (health(passed=1, by_name=False, of_files=1), Grade.HEALTHY),
+        (health(passed=9, projects=(1, 3)), Grade.HEALTHY),
         (health(passed=95, problem="It ended early."), Grade.USABLE),
         (health(passed=110, failed=4), Grade.USABLE),
         (health(passed=11, failed=53), Grade.BROKEN),
@@ -100,6 +107,12 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
             "77 of 77 tests (a sample: 10 of 764 test files) pass.",
         ),
         (health(passed=9, files=0, of_files=3), "9 of 9 tests pass."),
+        (
+            health(passed=9, projects=(1, 3), reach=2, silent="`web` (1)"),
+            "9 of 9 tests pass. There are results from 1 of 3 projects with tests. The command "
+            "has results from 2 of 3 test files; none: `web` (1).",
+        ),
+        (health(passed=1, by_name=False), "The command passes, and names no single tests."),
         (health(passed=1, failed=2, errors={"other": 2}), "1 of 3 tests passes, 2 fail."),
         (
             health(

@@ -1,0 +1,112 @@
+"""What lies in a tree against what reported: the test files, and the projects that hold them, from
+which a run has a result. It knows names of tests and files, and no tool."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from pipeline.codebase.commit import Codebase
+from pipeline.languages.registry import find_projects, list_tests
+from prompts.text import join_names
+from sandbox.frozen import Frozen
+
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_MOST_ALIKE: Final = 50
+"""Files that share a name: of more, it tells nothing."""
+_MOST_WORDS: Final = 12
+"""Of a test's title, from its end."""
+_MOST_NAMED: Final = 4
+
+
+class Ground(Frozen):
+    """The test files of a tree with the names of their tests, and its projects' folders."""
+
+    tests: dict[str, tuple[str, ...]]
+    """By path: the names of its tests; empty where they are not known."""
+    projects: tuple[str, ...] = ()
+    """The folders with a manifest; empty for the root."""
+
+    def find_reported(self, results: Iterable[str]) -> set[str]:
+        """The test files from which the tests named `results` come.
+
+        Of files that fit equally, the one counts whose folders the name holds.
+        """
+        by_key: dict[str, list[str]] = defaultdict(list)
+        for path, names in self.tests.items():
+            for key in {path, _stem(path), *map(_end_of, names)} - {""}:
+                by_key[key].append(path)
+        folders = {path: {*PurePosixPath(path).parts[:-1]} for path in self.tests}
+        found: set[str] = set()
+        for result in results:
+            fit = Counter(
+                path
+                for key in {*_list_keys(result)}
+                if len(alike := by_key.get(key, ())) <= _MOST_ALIKE
+                for path in alike
+            )
+            parts = {*re.split(r"[/:\\. ]", result)}
+            scores = {
+                path: 100 * (path in result)
+                + count
+                + len(folders[path] & parts)
+                - len(folders[path] - parts)
+                for path, count in fit.items()
+            }
+            best = max(scores.values(), default=0)
+            found.update(path for path, score in scores.items() if score == best)
+        return found
+
+    def project_of(self, path: str) -> str:
+        """The folder of the innermost project with `path`."""
+        inside = (one for one in self.projects if not one or path.startswith(f"{one}/"))
+        return max(inside, key=len, default="")
+
+    def count_projects(self, reported: Collection[str]) -> tuple[int, int]:
+        """From how many projects with tests a result came, and how many there are."""
+        there = {self.project_of(path) for path in self.tests}
+        return len(there & {self.project_of(path) for path in reported}), len(there)
+
+    def name_silent(self, reported: Collection[str]) -> str:
+        """The folders of test files that are not `reported`, with their numbers, the most first:
+        projects where all of one are silent."""
+        silent = [path for path in self.tests if path not in reported]
+        heard = {self.project_of(path) for path in reported}
+        at = Counter(
+            own if (own := self.project_of(path)) not in heard else path.rpartition("/")[0]
+            for path in silent
+        )
+        named = [f"`{folder or '.'}` ({count})" for folder, count in at.most_common(_MOST_NAMED)]
+        more = len(at) - len(named)
+        return join_names([*named, f"{more} more folders"] if more > 0 else named)
+
+
+async def survey(codebase: Codebase) -> Ground:
+    """The ground of a codebase's main language."""
+    tests = await list_tests(codebase)
+    return Ground(tests=tests, projects=tuple(find_projects(codebase)))
+
+
+def _stem(path: str) -> str:
+    return PurePosixPath(path).name.split(".")[0]
+
+
+def _end_of(title: str) -> str:
+    return " ".join(title.split()[-_MOST_WORDS:])
+
+
+def _list_keys(result: str) -> Iterator[str]:
+    """What a result's name may share with a file: a path, a stem, the end of a title."""
+    yield from _WORD.findall(result)
+    for part in result.split("::"):
+        yield part
+        words = part.split()[-_MOST_WORDS:]
+        yield from (" ".join(words[at:]) for at in range(len(words)))
+        yield from map(_stem, _paths_in(words))
+
+
+def _paths_in(words: Sequence[str]) -> Iterator[str]:
+    return (word for word in words if "/" in word or "." in word)

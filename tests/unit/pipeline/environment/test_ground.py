@@ -1,0 +1,107 @@
+"""What lies in a tree against what reported, in languages whose runners name little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.options import Options
+from pipeline.environment.check import HealthCheck
+from pipeline.environment.ground import survey
+from pipeline.environment.health import Grade
+from pipeline.store import DirStore
+from tests.support.data.repositories import make_codebase
+from tests.support.fakes import SubprocessSandbox
+from tests.support.planned_engine import tree_of
+
+GO = "package a\n\nfunc TestA(t *testing.T) {}\n"
+JUNIT = "import org.junit.jupiter.api.Test;\nclass AppTest {\n}\n"
+TWO_MODULES = {f"{name}/go.mod": f"module kiln.test/{name}\n" for name in ("api", "lib")}
+TWO_MODULES |= {f"{name}/a_test.go": GO for name in ("api", "lib")}
+TWO_PACKAGES = {"package.json": "{}", "packages/a/package.json": "{}", "src/x.js": ""}
+TWO_PACKAGES |= {"test/send.js": "describe('res', () => {\n  it('should send', f)\n})\n"}
+TWO_PACKAGES |= {"packages/a/a.test.js": "it('adds two', f)\n", "test/support/env.js": "x()\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "results", "reported", "projects", "silent"),
+    [
+        (TWO_MODULES, ["kiln.test/api::TestA"], {"api/a_test.go"}, (1, 2), "`lib` (1)"),
+        (TWO_MODULES, ["kiln.test/api::TestA", "kiln.test/lib::TestA"], {*TWO_MODULES} - {
+            "api/go.mod", "lib/go.mod"}, (2, 2), ""),
+        (  # of a root and a module below, the result without a folder is the root's
+            {"go.mod": "module k\n", "a_test.go": GO, "sdk/go.mod": "", "sdk/a_test.go": GO},
+            ["k::TestA"], {"a_test.go"}, (1, 2), "`sdk` (1)",
+        ),
+        (TWO_PACKAGES, ["res should send"], {"test/send.js"}, (1, 2), "`packages/a` (1)"),
+        (TWO_PACKAGES, ["a.test.js::adds two"], {"packages/a/a.test.js"}, (1, 2), "`.` (1)"),
+        (
+            {"pom.xml": "", "a/pom.xml": "", "a/src/test/java/k/AppTest.java": JUNIT,
+             "b/pom.xml": "", "b/src/test/java/k/BTest.java": JUNIT.replace("App", "B")},
+            ["k.AppTest::adds()"], {"a/src/test/java/k/AppTest.java"}, (1, 2), "`b` (1)",
+        ),
+        (
+            {"Cargo.toml": "", "src/lib.rs": "#[test]\nfn empty() {}\n", "m/Cargo.toml": "",
+             "m/src/lib.rs": "#[test]\nfn full() {}\n", "m/src/x.rs": "fn x() {}\n"},
+            ["src/lib.rs::tests::empty"], {"src/lib.rs"}, (1, 2), "`m` (1)",
+        ),
+        (
+            {"CMakeLists.txt": "", "a.c": "", "tests/heat.c": "int main(void) {}\n",
+             "tests/cold.c": "int main() {}\n", "tests/unity.c": "int x;\n"},
+            ["heat::heat"], {"tests/heat.c"}, (1, 1), "`tests` (1)",
+        ),
+        ({"go.mod": "", "a_test.go": GO}, ["a command"], set[str](), (0, 1), "`.` (1)"),
+    ],
+)  # fmt: skip
+async def test_what_reported_is_told_by_the_names_of_tests_and_files(
+    tmp_path: Path,
+    files: dict[str, str],
+    results: list[str],
+    reported: set[str],
+    projects: tuple[int, int],
+    silent: str,
+) -> None:
+    ground = await survey(await make_codebase(tmp_path, files))
+    found = ground.find_reported(results)
+    assert found == reported
+    assert ground.count_projects(found) == projects
+    assert ground.name_silent(found) == silent
+
+
+async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> None:
+    test = "def test_a():\n    pass\n"
+    files = {f"services/{name}/pyproject.toml": "[project]\n" for name in ("api", "billing")}
+    files |= {f"services/{name}/tests/test_{name}.py": test for name in ("api", "billing")}
+    files |= {"web/package.json": "{}", "web/a.test.js": "test('a', f)\n", "services/api/b.py": ""}
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    sandbox = SubprocessSandbox(tree_of(files))
+    found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "image"))
+    assert (found.grade, found.projects[1]) == (Grade.HEALTHY, 3)
+    assert "`web` (1)" in found.summary()
+
+
+@pytest.mark.parametrize("ends", [0, 1])
+@pytest.mark.parametrize(
+    "printed",
+    ["No tests were found!!!", "Error: no test specified", "1..0", "No tests found, exiting",
+     "Tests  0", "There are no tests to run", "  0 passing (1ms)"],
+)  # fmt: skip
+async def test_a_runner_that_ran_nothing_has_no_result(
+    tmp_path: Path, printed: str, ends: int
+) -> None:
+    files = {"Makefile": f"check:\n\t@echo '{printed}'; exit {ends}\n", "x.zig": ""}
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    sandbox = SubprocessSandbox(tree_of(files))
+    found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "image"))
+    assert (found.passed, found.failed, found.grade) == (0, 0, Grade.BROKEN)
+    assert "make check" in found.problem
+
+
+async def test_a_command_that_fails_before_any_test_is_no_failed_test(tmp_path: Path) -> None:
+    files = {"Makefile": "check:\n\t@echo 'ERROR: \"lint\" exited with 1.'; exit 1\n", "x.zig": ""}
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    sandbox = SubprocessSandbox(tree_of(files))
+    found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "image"))
+    assert (found.passed, found.failed, found.grade) == (0, 0, Grade.BROKEN)
+    assert '"lint" exited' in found.summary()
