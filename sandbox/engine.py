@@ -31,6 +31,8 @@ class EnvironmentSpec:
     """The Python version, `3.N`."""
     root: str = ""
     """The project's folder in the tree."""
+    language: str = ""
+    """The name of the project's language."""
     build: Sequence[str] = ()
     """Shell lines that build the project, here and again for each edit, in place of those that its
     language suggests."""

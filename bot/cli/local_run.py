@@ -65,6 +65,7 @@ from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
+from pipeline.languages.registry import aim
 from pipeline.models.base import ModelError, with_words
 from pipeline.select import Choice
 from pipeline.store import Store, digest
@@ -136,6 +137,8 @@ class LocalRequest:
     url: str | None = None
     """The issue on GitHub, instead of `repo` and `issue`."""
     out: Path | None
+    root: str = ""
+    """The project's folder; empty: as the settings file says."""
     json: bool
     options: Mapping[str, object]
     """The pipeline's options that the command line sets; they win over the settings file."""
@@ -157,6 +160,10 @@ def add_run_options(parser: argparse.ArgumentParser, *, required: bool = True) -
     parser.add_argument(
         "--issue", required=required, type=Path, metavar="FILE",
         help="a text file whose first line is the issue's title",
+    )  # fmt: skip
+    parser.add_argument(
+        "--root", default="", metavar="DIR",
+        help="the project's folder in the repository, above what its settings file says",
     )  # fmt: skip
     parser.add_argument(
         "--budget", dest="dollars", type=float, metavar="DOLLARS",
@@ -368,7 +375,12 @@ async def build_job(
     return Job(
         run_id=start.run_id,
         issue=issue,
-        codebase=dataclasses.replace(codebase, root=config.root),
+        codebase=aim(
+            codebase,
+            f"{issue.title}\n{issue.body}",
+            root=request.root or config.root,
+            language=config.language,
+        ),
         options=with_overrides(config.options(), request.options),
         scope=scope,
         environment=config.environment(),

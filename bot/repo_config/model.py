@@ -227,6 +227,11 @@ class RepoConfig(SharedOptions, RepoPolicy):
     )
     """The folder of the project, if it does not lie at the repository's root; its language, its
     installation and its tests are looked for there. Empty: detected."""
+    language: Literal[
+        "", "python", "javascript", "go", "rust", "c", "java", "ruby", "php", "csharp"
+    ] = ""
+    """The language in which the project is installed and tested; `javascript` is TypeScript's, too,
+    and `c` that of C++. Empty: detected."""
     build: Texts = ()
     """Commands that build the project, run without a network: once it is installed, and again for
     each edit. Empty: as its language builds."""

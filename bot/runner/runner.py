@@ -338,9 +338,12 @@ async def _build_request(job: Job) -> EnvironmentRequest:
     language = main_language(job.codebase)
     if not described and job.describe and await language.reads_version_from_git(job.codebase):
         described = await job.describe()
+    environment = dataclasses.replace(
+        job.environment, root=job.codebase.root, language=job.codebase.language
+    )
     return EnvironmentRequest(
         await job.codebase.build_tree(),
-        **vars(job.environment),
+        **vars(environment),
         scope=job.scope,
         run_id=job.run_id,
         as_of=job.as_of or await job.codebase.read_date(),

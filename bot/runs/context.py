@@ -35,7 +35,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Recalibration
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue
-from pipeline.languages.registry import main_language
+from pipeline.languages.registry import aim, main_language
 from sandbox.frozen import Frozen, replace
 
 _RECALIBRATION_KEY: Final = "recalibration"
@@ -101,7 +101,9 @@ class RunContext:
         return Job(
             run_id=self.run.id,
             issue=issue,
-            codebase=dataclasses.replace(codebase, root=config.root),
+            codebase=aim(
+                codebase, f"{issue.title}\n{issue.body}", root=config.root, language=config.language
+            ),
             options=config.options(),
             scope=f"{self.settings.github_url} {self.run.repo.installation} {self.run.repo.id}",
             environment=config.environment(),

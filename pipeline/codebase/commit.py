@@ -105,7 +105,9 @@ class Codebase:
     )
     """Contents by blob, and logs by command: the steps of a run read the same files."""
     root: str = ""
-    """The project's folder, where the maintainers name one."""
+    """The project's folder, where the maintainers or the issue name one."""
+    language: str = ""
+    """The project's language, where the maintainers name one; see `registry.NAMES`."""
 
     @classmethod
     async def open(cls, git_dir: Path, commit: str) -> Codebase:

@@ -74,9 +74,14 @@ class HealthCheck:
         if saved := await store.load(HEALTH_KEY, Health):
             return saved
         ground = await survey(self._codebase)
-        health = replace(await self._import_packages(sandbox), of_files=len(ground.tests))
+        root = self._language.find_root(self._codebase.files, self._codebase.root)
+        health = replace(
+            await self._import_packages(sandbox),
+            of_files=len(ground.tests),
+            chosen=ground.describe_choice(root),
+        )
         if health.python or health.loads_nothing:
-            health = await self._run_tests(sandbox, store, health, ground)
+            health = await self._run_tests(sandbox, store, health, ground, root)
         await store.save(HEALTH_KEY, health)
         return health
 
@@ -89,13 +94,12 @@ class HealthCheck:
         return parse_imports((await sandbox.run(program)).output, mark)
 
     async def _run_tests(
-        self, sandbox: Sandbox, store: Store, health: Health, ground: Ground
+        self, sandbox: Sandbox, store: Store, health: Health, ground: Ground, root: str
     ) -> Health:
         """Add to `health` the tests of the best command: the first by which any passes, unless
         another has results from more projects or files of tests."""
         commands = await find_commands(self._codebase, self._options.test_command)
         # Only what lies in the installed project can run.
-        root = self._language.find_root(self._codebase.files, self._codebase.root)
         inside = [path for path in ground.tests if not root or path.startswith(f"{root}/")]
         tests = [self._codebase.files[path] for path in inside or ground.tests]
         few = choose_sample(tests)

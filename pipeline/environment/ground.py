@@ -60,6 +60,16 @@ class Ground(Frozen):
             found.update(path for path, score in scores.items() if score == best)
         return found
 
+    def describe_choice(self, root: str) -> str:
+        """A sentence that `root` is one of several projects; empty where nothing was chosen."""
+        if not root or len(self.projects) < 2:
+            return ""
+        names = join_names([f"`{one or '.'}`" for one in self.projects[:8]])
+        return (
+            f"Of {len(self.projects)} projects ({names}) `{root}` is installed; the setting "
+            "`root`, or `--root`, names another."
+        )
+
     def project_of(self, path: str) -> str:
         """The folder of the innermost project with `path`."""
         inside = (one for one in self.projects if not one or path.startswith(f"{one}/"))
@@ -87,7 +97,7 @@ class Ground(Frozen):
 async def survey(codebase: Codebase) -> Ground:
     """The ground of a codebase's main language."""
     tests = await list_tests(codebase)
-    return Ground(tests=tests, projects=tuple(find_projects(codebase)))
+    return Ground(tests=tests, projects=tuple(find_projects(codebase.files)))
 
 
 def _stem(path: str) -> str:

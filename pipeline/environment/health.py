@@ -70,6 +70,8 @@ class Health(Frozen):
     """From how many projects with tests there are results, of how many; 0 of 0 if not known."""
     silent: str = ""
     """Folders with the test files of which there are none, as a list in words. Untrusted."""
+    chosen: str = ""
+    """A sentence on the project that was chosen; empty if there was no choice. Untrusted."""
     by_name: bool = True
     """Whether results are of single tests, not of the command as a whole."""
     collected: int | None = None
@@ -168,7 +170,7 @@ class Health(Frozen):
 
     def sentences(self) -> tuple[str, ...]:
         """The findings, for people and models; quotes the repository, so untrusted."""
-        return (self._describe_imports(), self._describe_tests())
+        return (self._describe_imports(), self._describe_tests(), self.chosen)
 
     def summary(self) -> str:
         """The findings on one line."""

@@ -45,7 +45,7 @@ async def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
 
 def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     """`plan_attempts`, in this thread."""
-    manifests = read_manifests(request.tree, request.dockerfile, request.root)
+    manifests = read_manifests(request.tree, request.dockerfile, request.root, request.language)
     there = languages_with_files(manifests.names)
     tools = () if request.dockerfile else tuple(list_tools(manifests, there))
 
@@ -65,7 +65,7 @@ def _list_ways(manifests: Manifests, request: EnvironmentRequest) -> tuple[Attem
         return (Attempt("dockerfile", "The repository's own Dockerfile.", recipe, only=True),)
     if any(line.strip() for line in request.setup):
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
-    languages = languages_below(manifests.names, manifests.root)
+    languages = languages_below(manifests.names, manifests.root, manifests.language)
     asked = Asked(request.python, request.as_of, request.described)
     ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
     plain = Attempt("today", "Nothing is installed: I know no way for this repository.", recipe)
@@ -89,7 +89,7 @@ def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:
     """
     asked = Asked(request.python, request.as_of, request.described)
     dockerfile = request.dockerfile
-    languages = languages_below(manifests.names, manifests.root)
+    languages = languages_below(manifests.names, manifests.root, manifests.language)
     identities = (one.identify(manifests, asked.described) for one in languages)
     identity = next(filter(any, identities), Identity())
     tools: list[str] = []
@@ -130,7 +130,9 @@ def _read_dockerfile(path: str, manifests: Manifests) -> str:
     return manifests.texts[path]
 
 
-def read_manifests(tree: Tree, extra_path: str = "", root: str = "") -> Manifests:
+def read_manifests(
+    tree: Tree, extra_path: str = "", root: str = "", language: str = ""
+) -> Manifests:
     """Read the relevant files of a tree whose project lies in the folder `root`, and the one at
     `extra_path`.
 
@@ -169,7 +171,7 @@ def read_manifests(tree: Tree, extra_path: str = "", root: str = "") -> Manifest
             command=f"cd {root}",
             log="",
         )
-    languages = languages_below(names, root)
+    languages = languages_below(names, root, language)
     # Not those of other languages, nor what states the package's version alone.
     telling = sorted(
         item
@@ -178,7 +180,7 @@ def read_manifests(tree: Tree, extra_path: str = "", root: str = "") -> Manifest
         or not (is_manifest(item[0], root) or _may_state_version(item[0]))
     )
     inputs = hashlib.sha256(repr(telling).encode()).hexdigest()
-    return Manifests(tuple(names), texts, tuple(too_large), root, inputs)
+    return Manifests(tuple(names), texts, tuple(too_large), root, language, inputs)
 
 
 def _may_state_version(path: str) -> bool:

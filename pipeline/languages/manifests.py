@@ -91,7 +91,9 @@ class Manifests:
     too_large: tuple[str, ...] = ()
     """Files that are too large to read."""
     root: str = ""
-    """The project's folder, where the maintainers name one."""
+    """The project's folder, where the maintainers or the issue name one."""
+    language: str = ""
+    """The project's language, where the maintainers name one."""
     inputs: str = ""
     """A digest of the files that decide which dependencies are installed."""
 

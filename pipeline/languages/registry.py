@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import PurePosixPath
 from typing import Final
@@ -17,9 +18,9 @@ from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.described import Described
 from pipeline.languages.language import Facts, Language
-from pipeline.languages.node.install import is_node
 from pipeline.languages.node.node import Node
 from pipeline.languages.printed import Printed
+from pipeline.languages.python.packages import find_packages
 from pipeline.languages.python.python import Python
 from pipeline.languages.roots import cut_root, is_no_project
 from prompts.text import strip_ansi
@@ -34,6 +35,13 @@ _OTHER: Final = Described("pipeline.languages.other")
 _NODE: Final = Node()
 LANGUAGES: Final[tuple[Language, ...]] = (_NODE, _PYTHON, *_DESCRIBED, _OTHER)
 """Node comes first: it claims only trees without a manifest of Python."""
+NAMES: Final = {
+    "python": _PYTHON,
+    "javascript": _NODE,
+    **dict(zip(("go", "rust", "c", "java", "ruby", "php", "csharp"), _DESCRIBED, strict=True)),
+    "other": _OTHER,
+}
+"""By what maintainers call a language in their settings."""
 _UNKNOWN: Final = Language(Facts(name="", suffixes=(), manifests=()))
 _MOST_SCANNED: Final = 5000
 _LARGEST_SCANNED_BYTES: Final = 2_000_000
@@ -44,12 +52,12 @@ _OF_SERVICES: Final = re.compile(
 
 def languages_of(codebase: Codebase) -> tuple[Language, ...]:
     """The languages of a codebase, the one that installs it first."""
-    return languages_below(codebase.files, codebase.root)
+    return languages_below(codebase.files, codebase.root, codebase.language)
 
 
 def main_language(codebase: Codebase) -> Language:
     """The language in which the project's tests are run and written."""
-    return _choose_main(cut_root(codebase.files, codebase.root))
+    return _choose_main(cut_root(codebase.files, codebase.root), codebase.language)
 
 
 def name_language(codebase: Codebase) -> str:
@@ -63,29 +71,34 @@ def name_language(codebase: Codebase) -> str:
     return max(found, key=lambda one: found[one], default=facts.name if facts.suffixes else "")
 
 
-def languages_below(paths: Iterable[str], root: str) -> tuple[Language, ...]:
+def languages_below(paths: Iterable[str], root: str, language: str = "") -> tuple[Language, ...]:
     """The languages of the project in the folder `root` of a tree with these paths, the one that
     installs it first."""
     known = cut_root(paths, root)
-    main = _choose_main(known)
+    main = _choose_main(known, language)
     if main not in (_NODE, _PYTHON):
         return (main,)
-    there = ((_NODE, main is _NODE or is_node(known)), (_PYTHON, _PYTHON.claims(known)))
+    node = main is _NODE or ("package.json" in known and not _PYTHON.has_manifest(known))
+    there = ((_NODE, node), (_PYTHON, _PYTHON.claims(known)))
     return tuple(one for one, is_there in there if is_there)
 
 
-def _choose_main(known: Sequence[str]) -> Language:
-    """A manifest of Python at the root decides.
+def _choose_main(known: Sequence[str], stated: str = "") -> Language:
+    """The language that the maintainers state; else a manifest of Python at the root decides.
+    Where another language has one there, too, a package must come with it: a file of a tool makes
+    no project.
 
     Else it is the language of most source files, among those whose tests the tree says how to run,
     at its root or else in a folder below; without any, the one that knows nothing but the test
     command.
     """
+    if stated in NAMES:
+        return NAMES[stated]
     top = [path for path in known if "/" not in path]
-    if _PYTHON.has_manifest(top):
-        return _PYTHON
     others = (*_DESCRIBED, _NODE)
     claiming = [one for one in others if one.claims(top)]
+    if _PYTHON.has_manifest(top) and (not claiming or find_packages(known, {})):
+        return _PYTHON
     claiming = claiming or [one for one in others if one.claims(known)]
     claiming += [_PYTHON] if _PYTHON.claims(known) else []
     if len(claiming) < 2:
@@ -173,12 +186,32 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
     return await main_language(codebase).read_test_files(codebase, exclude)
 
 
-def find_projects(codebase: Codebase) -> list[str]:
-    """The folders of the tree that have a manifest of their own, in any language; empty for the
+def aim(codebase: Codebase, issue: str, *, root: str = "", language: str = "") -> Codebase:
+    """The codebase with the project that is worked on: the one that its maintainers state by `root`
+    and `language`; else, of a tree without one at its root, the one that the text of the `issue`
+    speaks of."""
+    stated = replace(codebase, root=root, language=language)
+    projects = find_projects(codebase.files)
+    if root or "" in projects or len(projects) < 2:
+        return stated
+    said = Counter(re.findall(r"\w+", issue[:100_000]))
+    spoken = {
+        folder: 100 * issue.count(f"{folder}/")
+        + 10 * issue.count(folder)
+        + said[folder.rpartition("/")[2]]
+        + sum(said[name] for name in find_packages(cut_root(codebase.files, folder), {}))
+        for folder in projects
+    }
+    first, second = sorted(spoken, key=lambda folder: -spoken[folder])[:2]
+    return replace(stated, root=first) if spoken[first] > spoken[second] else stated
+
+
+def find_projects(paths: Iterable[str]) -> list[str]:
+    """The folders of a tree that have a manifest of their own, in any language; empty for the
     root."""
     found = {
         folder
-        for path in codebase.files
+        for path in paths
         for folder, _, name in [path.rpartition("/")]
         if folder.count("/") < 4 and not is_no_project(folder)
         if any(re.fullmatch(one.facts.projects, name) for one in LANGUAGES)

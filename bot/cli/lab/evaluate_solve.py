@@ -54,6 +54,7 @@ from pipeline.lab.solving import (
     list_graded,
     render_summary,
 )
+from pipeline.languages.registry import aim
 from pipeline.models.base import Price
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.models.spec import look_up, parse_specs, read_prices
@@ -333,7 +334,9 @@ class _Solving:
         return Job(
             run_id=RunId(f"solve-{digest(row.instance_id)[:16]}"),
             issue=Issue(repository=row.repo, title=title, body=body.strip()),
-            codebase=dataclasses.replace(codebase, root=config.root),
+            codebase=aim(
+                codebase, row.problem_statement, root=config.root, language=config.language
+            ),
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(graded=isinstance(row, GradedInstance)),
             scope=scope_of_clone(self.task.trees, row.repo),

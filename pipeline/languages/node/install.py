@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.languages.manifests import parse_json
@@ -24,15 +24,7 @@ INSTALL_NODE: Final = (
 """The wheel holds npm too."""
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
-MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "Pipfile")
-"""A repository with one of these is a Python repository, even if Node builds its pages."""
 EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
-
-
-def is_node(names: Iterable[str]) -> bool:
-    there = set(names)
-    requirements = any(name.endswith("requirements.txt") for name in there)
-    return "package.json" in there and not there & set(MANIFESTS) and not requirements
 
 
 def tool_steps(names: Sequence[str], texts: Mapping[str, str], major: str) -> Iterator[str]:

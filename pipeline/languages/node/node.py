@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pipeline.languages.described import Described
 from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
-from pipeline.languages.node.install import install_step, is_node, tool_steps
+from pipeline.languages.node.install import install_step, tool_steps
 from pipeline.languages.roots import below, cut_root
 
 
@@ -18,7 +18,7 @@ class Node(Described):
 
     def claims(self, paths: Iterable[str]) -> bool:
         known = tuple(paths)
-        return is_node(cut_root(known, self.find_root(known)))
+        return "package.json" in cut_root(known, self.find_root(known))
 
     def summarise(self, _manifests: Manifests, /) -> str:
         return "What package.json and its lock file say."

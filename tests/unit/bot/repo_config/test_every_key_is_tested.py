@@ -63,6 +63,8 @@ ACTS: Final[Mapping[str, str]] = {
     "test": "machines/test_solve.py::"
     "test_a_test_command_that_names_no_test_still_shows_which_passed",
     "root": MAKE,
+    "language": "unit/pipeline/languages/test_described.py::"
+    "test_the_maintainers_say_which_language_is_tested",
     "build": MAKE,
     "env": MAKE,
     "never_touch": "unit/pipeline/edits/test_read.py::test_a_hostile_path_is_refused",

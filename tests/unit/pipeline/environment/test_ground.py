@@ -17,11 +17,15 @@ from tests.support.planned_engine import tree_of
 
 GO = "package a\n\nfunc TestA(t *testing.T) {}\n"
 JUNIT = "import org.junit.jupiter.api.Test;\nclass AppTest {\n}\n"
-TWO_MODULES = {f"{name}/go.mod": f"module kiln.test/{name}\n" for name in ("api", "lib")}
-TWO_MODULES |= {f"{name}/a_test.go": GO for name in ("api", "lib")}
-TWO_PACKAGES = {"package.json": "{}", "packages/a/package.json": "{}", "src/x.js": ""}
-TWO_PACKAGES |= {"test/send.js": "describe('res', () => {\n  it('should send', f)\n})\n"}
-TWO_PACKAGES |= {"packages/a/a.test.js": "it('adds two', f)\n", "test/support/env.js": "x()\n"}
+TWO_MODULES = {
+    **{f"{name}/go.mod": f"module kiln.test/{name}\n" for name in ("api", "lib")},
+    **{f"{name}/a_test.go": GO for name in ("api", "lib")},
+}
+TWO_PACKAGES = {
+    **{"package.json": "{}", "packages/a/package.json": "{}", "src/x.js": ""},
+    "test/send.js": "describe('res', () => {\n  it('should send', f)\n})\n",
+    **{"packages/a/a.test.js": "it('adds two', f)\n", "test/support/env.js": "x()\n"},
+}
 
 
 @pytest.mark.parametrize(

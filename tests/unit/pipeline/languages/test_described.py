@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.languages.language import Language
-from pipeline.languages.registry import LANGUAGES, languages_below, name_language
+from pipeline.languages.registry import (
+    LANGUAGES,
+    aim,
+    languages_below,
+    main_language,
+    name_language,
+)
 from pipeline.languages.reports import READERS
 from pipeline.languages.verdict import find_verdict
 from pipeline.selection.scoring.confidence import limit_unfitted
@@ -150,7 +156,10 @@ def test_a_report_is_read_by_name(
         (["Cargo.toml", "src/lib.rs"], "Rust"),
         (["CMakeLists.txt", "a.c", "a.h"], "C and C++"),
         (["package.json", "a.js", "b.ts"], "JavaScript"),
-        (["pyproject.toml", "go.mod", "a.go", "b.go", "c.py"], "Python"),
+        (["pyproject.toml", "go.mod", "a.go", "b.go", "c/__init__.py"], "Python"),
+        (["pyproject.toml", "go.mod", "a.go", "b.go", "c.py"], "Go"),
+        (["requirements.txt", "package.json", "a.js"], "JavaScript"),
+        (["requirements.txt", "package.json", "shop/__init__.py", "a.js", "b.js"], "Python"),
         (["Makefile", "a.py"], "Python"),
         (["pom.xml", "A.java"], "Java"),
         (["Till.sln", "src/Till.cs"], "C#"),
@@ -182,6 +191,36 @@ def test_a_project_below_the_root_is_found(paths: list[str], name: str) -> None:
 
 def of(name: str) -> Language:
     return next(one for one in LANGUAGES if one.facts.name == name)
+
+
+SERVICES = {
+    **{"services/api/pyproject.toml": "", "services/billing/setup.py": "", "README.md": ""},
+    **{"web/package.json": "{}", "services/billing/src/tolls/__init__.py": ""},
+}
+
+
+@pytest.mark.parametrize(
+    ("issue", "stated", "root"),
+    [
+        ("In services/billing, f(0) is 1", "", "services/billing"),
+        ("`tolls.total()` is wrong", "", "services/billing"),
+        ("The page in web/src/a.ts is empty", "", "web"),
+        ("The api is slow", "", "services/api"),
+        ("It is slow", "", ""),
+        ("In services/billing, f(0) is 1", "web", "web"),
+    ],
+)
+async def test_of_several_projects_the_one_counts_that_the_issue_speaks_of(
+    tmp_path: Path, issue: str, stated: str, root: str
+) -> None:
+    codebase = await make_codebase(tmp_path, SERVICES)
+    assert aim(codebase, issue, root=stated).root == root
+
+
+async def test_the_maintainers_say_which_language_is_tested(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path, {"setup.py": "", "go.mod": "", "a/__init__.py": ""})
+    for language, name in (("", "Python"), ("go", "Go")):
+        assert main_language(aim(codebase, "", language=language)).facts.name == name
 
 
 @pytest.mark.parametrize(
