@@ -21,6 +21,12 @@ NOT_TESTS: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches names of workflows and jobs that do not run tests."""
+_ODD: Final = re.compile(
+    r"fuzz|cross|mingw|msvc|windows|macos|darwin|android|wasm|arm|aarch|riscv|mips|ppc|s390|i[36]86"
+    r"|sanit|\b[amt]san\b|valgrind|coverage|nightly|bench|lint|docs?\b",
+    re.IGNORECASE,
+)
+"""Matches values of a matrix whose entry does more, or other, than run the tests."""
 NOT_SETUP: Final = re.compile(
     r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b"
     r"|^(echo|cd|set|exit|if|then|else|elif|fi|for|while|do|done|case|esac|[{}])(\s|$)"
@@ -99,7 +105,7 @@ def jobs_of(texts: Mapping[str, str], runs_tests: re.Pattern[str]) -> Iterator[C
         if any(runs_tests.search(line) for line in script):
             lines = (*(list(script_lines(own.get("before_script"))) or shared), *script)
             env = literal_variables(gitlab.get("variables"), own.get("variables"))
-            told = tuple(("", line) for line in lines)
+            told = tuple(_follow("", lines))
             yield CiJob(".gitlab-ci.yml", told, env=env, setup_env=env)
     for path in filter(DEVCONTAINER.fullmatch, sorted(texts)):
         container = parse_json(re.sub(r"^[ \t]*//.*$", "", texts[path], flags=re.MULTILINE))
@@ -120,11 +126,10 @@ def _github_jobs(
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
         if is_other and not SETUP_STEPS.fullmatch(path):
             continue
-        folders = [_folder_of(step, job, document) for step in steps]
         lines = (
-            (folder, line)
-            for folder, step in zip(folders, steps, strict=True)
-            for line in _lines_of(step, matrix)
+            pair
+            for step in steps
+            for pair in _follow(_folder_of(step, job, document), _lines_of(step, matrix))
         )
         shared = (document.get("env"), job.get("env"))
         before = steps[: steps.index(testing[0])] if testing else steps
@@ -148,10 +153,19 @@ def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Ma
 
 
 def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """All values of each key of the job's matrix, those of `include` last."""
+    """All values of each key of the job's matrix, those of `include` last; what runs the tests on a
+    machine like this before fuzzing, other systems and other processors."""
     matrix = entries(entries(job.get("strategy")).get("matrix"))
-    found = {key: tuple(walk_scalars(value)) for key, value in matrix.items()}
-    for one in tables(matrix.get("include")):
+
+    def is_odd(value: Any) -> bool:
+        return any(map(_ODD.search, walk_scalars(value)))
+
+    found = {
+        key: tuple(sorted(walk_scalars(value), key=is_odd))
+        for key, value in matrix.items()
+        if key not in ("include", "exclude")
+    }
+    for one in sorted(tables(matrix.get("include")), key=is_odd):
         for key, value in one.items():
             found[key] = (*found.get(key, ()), *walk_scalars(value))
     return {key: values for key, values in found.items() if values}
@@ -161,6 +175,16 @@ def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, Sequence[str]]) -> I
     """The commands of a step, with the first values of the matrix."""
     for line in script_lines(step.get("run")):
         yield EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], line)
+
+
+def _follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The lines of one shell that begins in `folder`, each with its own: `cd build`."""
+    for line in lines:
+        if entered := re.fullmatch(r"cd\s+([\w.@+/-]{1,200})", line):
+            there = normpath(f"{folder}/{entered[1]}".lstrip("/"))
+            folder = "" if there.startswith(".") else there
+        else:
+            yield folder, line
 
 
 def _versions_of(

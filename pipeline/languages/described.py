@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import re
 import shlex
@@ -28,8 +29,14 @@ from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
 from pipeline.languages.manifests import CI_FILE, Manifests
-from pipeline.languages.roots import below, cut_root, find_folder
-from pipeline.languages.test_command import Source, TestCommand, needs_shell, repeat_for, run_in
+from pipeline.languages.roots import below, cut_root, find_folder, is_no_project
+from pipeline.languages.test_command import (
+    TestCommand,
+    needs_shell,
+    repeat_for,
+    run_in,
+    run_in_turn,
+)
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import replace as replace_frozen
 from sandbox.layout import CHECKOUT
@@ -39,9 +46,10 @@ SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of
 FIXED, NOT_FIXED = 0, 86
 """The exit codes of a shell script: 1 and 2 are those of a mistake in it, or in what it runs."""
 _MOST_TEST_FILES = 2000
+_MOST_MODULES = 30
 _LARGEST_TEST_BYTES = 500_000
 _FOR_REPORTS = re.compile(
-    r"--output-junit|--reporter(=default|=junit)?|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
+    r"-json|--no-tests=error|--output-junit|--reporter(=default|=junit|=tap)?|--?tap|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
 )
 """Options of the commands in `language.toml` that only write reports."""
 
@@ -142,8 +150,25 @@ class Described(Language):
         return self._find_way(manifests).build
 
     def find_root(self, paths: Iterable[str], stated: str = "") -> str:
-        """The folder of a tree's one project: the one that its maintainers state, if any."""
-        return stated or find_folder(paths, self.is_mark, self.facts.suffixes)
+        """The folder of a tree's one project: the one that its maintainers or the issue state, if
+        any. It is the tree's root where each of several modules is tested."""
+        known = list(paths)
+        if not stated and len(self._list_modules(known, "")) > 1:
+            return ""
+        return stated or find_folder(known, self.is_mark, self.facts.suffixes)
+
+    def _list_modules(self, paths: Iterable[str], root: str) -> list[str]:
+        """The folders from `root` in which a way of this language runs, one by one."""
+        if not any(way.each for way in self.facts.ways):
+            return [root]
+        found = {
+            folder
+            for path in paths
+            for folder, _, name in [path.rpartition("/")]
+            if re.fullmatch(self.facts.projects, name) and f"{folder}/".startswith(root)
+            if folder == root or not is_no_project(folder)
+        }
+        return sorted(found)[:_MOST_MODULES] or [root]
 
     def _find_way(self, manifests: Manifests) -> Way:
         """The first way whose mark lies at the root of the project, and says what it asks for; its
@@ -153,9 +178,16 @@ class Described(Language):
         for way in self.facts.ways:
             marks = [path for path in top if re.fullmatch(way.mark, path)]
             said = any(re.search(way.says, inside.texts.get(path, "")) for path in marks)
-            if said or (marks and not way.says) or not way.mark:
-                return _move(way, root)
-        return Way(name="")
+            if way.ci_build:
+                job = self._find_job(manifests.texts)
+                before = job.split(self._runs_tests)[0] if job else []
+                lines = tuple(one for one in before if re.search(way.ci_build, one))
+                said, way = bool(lines and said), replace_frozen(way, build=lines)
+            if said or (marks and not (way.says or way.ci_build)) or not way.mark:
+                return _move(way, self._list_modules(manifests.names, root))
+        several = self._list_modules(manifests.names, root)
+        way = next((one for one in self.facts.ways if one.each), None)
+        return _move(way, several) if way and len(several) > 1 else Way(name="")
 
     async def edit_build(self, codebase: Codebase) -> EditBuild:
         way = self._find_way(await self._read_manifests(codebase))
@@ -235,14 +267,14 @@ class Described(Language):
         self, codebase: Codebase, configured: Sequence[str] = ()
     ) -> Sequence[TestCommand]:
         manifests = await self._read_manifests(codebase)
-        way, root = self._find_way(manifests), manifests.root
-        argv = tuple(configured) or run_in(root, way.test)
-        source: Source = "configuration" if configured else "detection"
+        way, root = self._find_way(manifests), self.find_root(manifests.names, manifests.root)
+        modules = self._list_modules(manifests.names, root)
         command = TestCommand(
-            argv=argv,
-            source=source,
+            argv=tuple(configured) or run_in_turn([(one, way.test) for one in modules]),
+            source="configuration" if configured else "detection",
             folder=root,
-            some=way.test_files,
+            folders=tuple(filter(None, modules)) if len(modules) > 1 else (),
+            some=way.test_files if len(modules) == 1 else (),
             takes=self._tests.pattern,
             reader=way.reader,
             variables=dict(way.variables),
@@ -250,17 +282,20 @@ class Described(Language):
         if configured:
             return (command,)
         job = await asyncio.to_thread(self._find_job, manifests.texts)
-        said = read_command(job.split(self._runs_tests)[1]) if job else ()
-        own = (command,) if argv else ()
-        if not said or said == argv:
-            return own
-        if said[:2] == way.test[:2] and not self._writes_reports(way.test):
-            return (replace_frozen(command, argv=said), *own)  # the same program, as it is read
-        return (*own, TestCommand(argv=said, source=source))
+        lines = job.split(self._runs_tests)[1] if job else []
+        known = [(folder, told) for folder, line in lines if (told := _make_report(way, line))]
+        said = [(folder, words) for folder, line in known if (words := read_words(line))]
+        found = [replace_frozen(
+            command, argv=run_in_turn(said), folders=tuple(filter(None, dict(said)))
+        )] if said else []  # fmt: skip
+        found += [command] if way.test else []
+        if not said and (other := read_command(lines)):
+            found.append(TestCommand(argv=other, source="detection"))
+        return tuple({one.argv: one for one in found}.values())
 
     @staticmethod
     def _writes_reports(command: Sequence[str]) -> bool:
-        return any("capuchin-" in word or word == "tap" for word in command)
+        return any(re.search(r"capuchin-|\btap$|-json\b", word) for word in command)
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
         if not self._tests.names or not self.is_runnable(path):
@@ -288,8 +323,13 @@ class Described(Language):
         return (runner,) if runner.argv else ()
 
     def drop_options(self, command: Sequence[str]) -> list[str]:
-        ours = self._writes_reports(command)
-        return [word for word in command if not (ours and _FOR_REPORTS.fullmatch(word))]
+        if not self._writes_reports(command):
+            return list(command)
+        if list(command[:2]) == ["sh", "-c"]:
+            line = re.sub(rf" (?:{_FOR_REPORTS.pattern})(?=[ )]|$)", "", command[2])
+            return ["sh", "-c", re.sub(r" --(?=\)|$)", "", line)]
+        words = [word for word in command if not _FOR_REPORTS.fullmatch(word)]
+        return words[:-1] if words[-1:] == ["--"] else words
 
     # Scripts
 
@@ -431,21 +471,42 @@ def _invert(text: str) -> str:
     return f"(\n{failing}\n)\n[ $? -eq 0 ] && exit {FIXED}\nexit {NOT_FIXED}\n"
 
 
-def _move(way: Way, root: str) -> Way:
-    """The way in a project whose folder is `root`."""
-    if not root:
-        return way
-    go = f"cd {shlex.quote(root)} && "
-    steps, build = (tuple(f"{go}{line}" for line in lines) for lines in (way.steps, way.build))
+def _move(way: Way, folders: Sequence[str]) -> Way:
+    """The way in projects that lie in these folders."""
+    steps, build = (
+        tuple(
+            f"cd {shlex.quote(folder)} && {line}" if folder else line
+            for folder in folders
+            for line in lines
+        )
+        for lines in (way.steps, way.build)
+    )
     return replace_frozen(way, steps=steps, build=build)
+
+
+def _make_report(way: Way, line: str) -> str:
+    """A line of CI that starts the program of `way`, as it reports results by name here; empty if
+    it does not start it."""
+    program = itertools.takewhile(lambda word: word[:1] not in "-.{", way.test)
+    start = re.match(rf"((?:\w+=\S+ +)*{re.escape(' '.join(program))})(?=\s|$)", line)
+    if not way.test or start is None:
+        return ""
+    rest = re.sub(rf"\s(?:{way.without})(?=\s|$)", "", line[start.end() :].split("|")[0]).rstrip()
+    return " ".join([start[1], *way.report]) + rest
 
 
 def read_command(lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """The words of the first of these commands, each with its folder; empty without one."""
     for folder, line in lines:
-        with contextlib.suppress(ValueError):
-            words = ("sh", "-c", line) if needs_shell(line) else tuple(shlex.split(line))
+        if words := read_words(line):
             return run_in(folder, words)
+    return ()
+
+
+def read_words(line: str) -> tuple[str, ...]:
+    """The words of a command line, for a shell if it needs one; empty if a quote is not closed."""
+    with contextlib.suppress(ValueError):
+        return ("sh", "-c", line) if needs_shell(line) else tuple(shlex.split(line))
     return ()
 
 

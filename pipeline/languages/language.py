@@ -53,6 +53,15 @@ class Way(Frozen):
     """Names of folders that the build writes to."""
     test: tuple[str, ...] = ()
     """The words of the command that runs all tests."""
+    report: tuple[str, ...] = ()
+    """Words behind its program that make it tell results by name: put into the lines of CI, too."""
+    without: str = "(?!)"
+    """A pattern of the options in CI's lines that the sandbox cannot run, or that tell nothing."""
+    ci_build: str = ""
+    """A pattern of CI's lines before its tests that take the place of `build`; the way fits only
+    where there are some."""
+    each: bool = False
+    """Whether it runs in each folder with a manifest of its own (`Facts.projects`)."""
     test_files: tuple[str, ...] = ()
     """The words of one that runs some files of tests, with the same names in its results; a word
     with `{path}`, `{folder}` or `{stem}` is repeated for each. Empty: only all tests can be run."""

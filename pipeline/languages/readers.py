@@ -36,6 +36,18 @@ class Outcomes:
         (self.passed if good else self.failed).add(name)
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
+    def add_all(self, others: Outcomes, folder: str) -> None:
+        """Add the outcomes of a part of the tree, whose `folder` precedes their names."""
+        start = f"{folder}/" if folder else ""
+        for mine, own in (
+            (self.passed, others.passed),
+            (self.failed, others.failed),
+            (self.errors, others.errors),
+            (self.skipped, others.skipped),
+        ):
+            mine.update(stable_name(f"{start}{name}") for name in own)
+        self.seconds |= {stable_name(f"{start}{name}"): n for name, n in others.seconds.items()}
+
 
 _NOTHING = re.compile(
     r"\W{0,20}(?:Error: |ERROR )?(?:There (?:are|were) )?(?:"

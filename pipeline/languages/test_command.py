@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final, Literal
 
 from pipeline.codebase.text import Places, Wildcards
 from sandbox.frozen import Frozen
@@ -78,6 +78,10 @@ class TestCommand(Frozen):
     python_files: tuple[str, ...] = ()
     """The names of test files for the runner, as globs; empty: the usual ones."""
 
+    folders: tuple[str, ...] = ()
+    """Those in which the runners start whose results get the folder before their names; see
+    `run_in_turn`."""
+
     reader: str = ""
     """Which of `readers.READERS` reads what it prints; empty: JUnit files, else its exit code."""
     variables: Mapping[str, str] = {}
@@ -134,6 +138,29 @@ def run_in(folder: str, words: Sequence[str]) -> tuple[str, ...]:
     if not folder or not words:
         return tuple(words)
     return ("sh", "-c", f"cd {shlex.quote(folder)} && {shlex.join(words)}")
+
+
+_ROOT: Final = "."
+_PLACE: Final = re.compile(r"^\[in ([\w.@+/ -]{1,300})\]$", re.MULTILINE)
+
+
+def run_in_turn(parts: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """One command of several, each in a folder of the checkout; all run, whichever fails."""
+    if len(parts) == 1:
+        return run_in(*parts[0])
+    lines = "".join(
+        f"echo {shlex.quote(f'[in {folder or _ROOT}]')}; "
+        f"({f'cd {shlex.quote(folder)} && ' if folder else ''}{shlex.join(words)}) || code=$?; "
+        for folder, words in parts
+    )
+    return ("sh", "-c", f"code=0; {lines}exit $code")
+
+
+def split_places(output: str) -> Iterator[tuple[str, str]]:
+    """What each of the commands of `run_in_turn` printed, with its folder."""
+    texts = _PLACE.split(output)
+    for folder, text in zip((_ROOT, *texts[1::2]), texts[::2], strict=True):
+        yield "" if folder == _ROOT else folder, text
 
 
 def repeat_for(command: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:

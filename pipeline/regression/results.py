@@ -190,6 +190,8 @@ class WrapperOutput:
         found = list(pattern.finditer(execution.output))
         self.records = b""
         self.documents: list[bytes] = []
+        self.places: list[str] = []
+        """The path of each document from the checkout, or its whole one."""
         self.end: CommandEnd | None = None
         self.forged = False
         """Whether other programs than the wrapper printed results, or ended it."""
@@ -198,13 +200,16 @@ class WrapperOutput:
             if match[1] == "records":
                 self.records = unpack(match[2], 64 * 1024 * 1024)
             elif match[1] == "junit" and (document := unpack(match[2], left)):
-                self.documents.append(document)
+                place, _, content = document.partition(b"\n")
+                self.places.append(place.decode("utf-8", "replace"))
+                self.documents.append(content)
                 left -= len(document)
             elif match[1] == "end":
                 with suppress(ValidationError):
                     self.end = CommandEnd.model_validate_json(unpack(match[2], 10_000))
         if found and not self._is_only_ours([match[1] for match in found], execution):
-            self.forged, self.records, self.documents, self.end = True, b"", [], None
+            self.forged, self.records, self.end = True, b"", None
+            self.documents, self.places = [], []
         printed = execution.output[: found[0].start()] if found else execution.output
         printed = re.sub(rf"\n{re.escape(mark)}:\d+/\d+\n", "", printed)
         self.execution = self._correct_ending(replace(execution, output=printed.rstrip("\n")))

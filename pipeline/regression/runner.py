@@ -25,7 +25,7 @@ from pipeline.languages.readers import (
 )
 from pipeline.languages.registry import drop_progress
 from pipeline.languages.reports import READERS, WORDS
-from pipeline.languages.test_command import TestCommand
+from pipeline.languages.test_command import TestCommand, split_places
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
 from pipeline.store import SHARED, Store, digest, hold_key
@@ -323,15 +323,36 @@ def _outcomes(
         return printed, "" if printed.passed or printed.failed else INCOMPLETE
     if sent.execution.ending is Ending.OUTPUT or (command.reader and LEFT_OUT in output):
         return Outcomes(), TOO_LONG
-    found = parse_junit(sent.documents)
-    if command.reader and not (found.passed or found.failed):
-        found = READERS[command.reader](output, sent.documents)
+    found = _read_reports(command, output, sent)
     if found.passed or found.failed or command.reader:
         return found, ""
     passed, failed = parse_console_output(output)
     if (passed or failed) and not is_whole(output, len(passed | failed)):
         return Outcomes(), INCOMPLETE
     return Outcomes(passed - failed, failed), ""
+
+
+def _read_reports(command: TestCommand, output: str, sent: WrapperOutput) -> Outcomes:
+    """The results in report files and, without any, in what the readers of `command` know."""
+    if not command.folders:
+        found, readers = parse_junit(sent.documents), command.reader.split()
+        if readers and not (found.passed or found.failed):
+            found = READERS[readers[0]](output, sent.documents)
+        return found
+    whole = Outcomes()
+    below = sorted(command.folders, key=len, reverse=True)
+    for document, place in zip(sent.documents, sent.places, strict=True):
+        folder = next((one for one in below if place.startswith(f"{one}/")), "")
+        for read in (parse_junit, *map(_document_reader, command.reader.split())):
+            whole.add_all(read([document]), folder)
+    for folder, text in split_places(output):
+        for reader in command.reader.split():
+            whole.add_all(READERS[reader](text, ()), folder)
+    return whole
+
+
+def _document_reader(name: str) -> Callable[[Sequence[bytes]], Outcomes]:
+    return lambda documents: READERS[name]("", documents)
 
 
 def find_build_error(output: str) -> str:

@@ -24,7 +24,7 @@ INSTALL_NODE: Final = (
 """The wheel holds npm too."""
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
-EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
+EXACT: Final = re.compile(r"(npm|pnpm|yarn|bun)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 
 
 def tool_steps(names: Sequence[str], texts: Mapping[str, str], major: str) -> Iterator[str]:
@@ -45,10 +45,13 @@ def install_step(names: Sequence[str], texts: Mapping[str, str]) -> str:
     if name == "pnpm":
         return "pnpm install" + (" --frozen-lockfile" if "pnpm-lock.yaml" in names else "")
     if name == "yarn":
-        if "yarn.lock" not in names:
-            return "yarn install"
         old = version.startswith("1") and ".yarnrc.yml" not in names
-        return "yarn install " + ("--frozen-lockfile" if old else "--immutable")
+        # Plug'n'Play reads packages from the cache: it must lie in the tree, not at home.
+        line = "yarn install" if old else "YARN_ENABLE_GLOBAL_CACHE=false yarn install"
+        locked = " --frozen-lockfile" if old else " --immutable"
+        return line + locked * ("yarn.lock" in names)
+    if name == "bun":
+        return "bun install" + " --frozen-lockfile" * any("bun.lock" in one for one in names)
     locked = "package-lock.json" in names or "npm-shrinkwrap.json" in names
     return "npm ci" if locked else "npm install --no-package-lock"
 
@@ -61,6 +64,8 @@ def package_manager(
     match = EXACT.fullmatch(stated) if isinstance(stated, str) else None
     if match:
         return match[1], match[2]
+    if "bun.lock" in names or "bun.lockb" in names:
+        return "bun", "1"
     if "pnpm-lock.yaml" in names:
         return "pnpm", pnpm_version(texts.get("pnpm-lock.yaml", ""))
     if "yarn.lock" in names:

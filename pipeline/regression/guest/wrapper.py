@@ -203,7 +203,8 @@ def _find_documents(folder: str, since: float) -> "list[bytes]":
             named = name.endswith((".xml", ".json", ".trx"))
             document = _read_document(path, since, left) if named else b""
             if document:
-                found.append(document)
+                place = os.path.relpath(path).replace("\n", " ").encode("utf-8", "replace")
+                found.append(place + b"\n" + document)
                 left -= len(document)
     return found[:50]
 

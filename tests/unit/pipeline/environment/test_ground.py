@@ -22,9 +22,12 @@ TWO_MODULES = {
     **{f"{name}/a_test.go": GO for name in ("api", "lib")},
 }
 TWO_PACKAGES = {
-    **{"package.json": "{}", "packages/a/package.json": "{}", "src/x.js": ""},
+    "package.json": "{}",
+    "packages/a/package.json": "{}",
+    "src/x.js": "",
     "test/send.js": "describe('res', () => {\n  it('should send', f)\n})\n",
-    **{"packages/a/a.test.js": "it('adds two', f)\n", "test/support/env.js": "x()\n"},
+    "packages/a/a.test.js": "it('adds two', f)\n",
+    "test/support/env.js": "x()\n",
 }
 
 

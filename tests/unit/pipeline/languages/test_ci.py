@@ -109,7 +109,7 @@ async def test_the_job_that_tests_go_says_version_packages_lines_variables_and_c
     assert not words & {"token", "sudo", "if", "fi"}
     assert set(today.recipe.steps) < set(said.recipe.steps)
     commands, variables = await read(tmp_path, files)
-    assert commands[0] == ("go", "test", "-race", "-tags", "integration", "./...")
+    assert commands[0] == ("go", "test", "-json", "-tags", "integration", "./...")
     assert variables == {"TILL_MODE": "strict", "TILL_DIR": "testdata", "TILL_SLOW": "1"}
 
 
@@ -141,8 +141,31 @@ async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path:
     assert "binaries==24.*" in said.recipe.tools[0]
     assert said.recipe.steps == ("cd web && npm ci", "bash -c 'cd web && npm run build' || true")
     commands, _ = await read(tmp_path, files)
-    assert ["jest" in " ".join(argv) for argv in commands] == [True, False]
-    assert commands[1] == ("sh", "-c", "cd web && npm run test:unit -- --ci")
+    assert ["jest" in " ".join(argv) for argv in commands] == [True, True, False, False]
+    assert commands[2] == ("sh", "-c", "cd web && npm run test:unit -- --ci")
+
+
+MATRIX = """
+jobs:
+  test:
+    strategy: {matrix: {include: [{cc: aarch64-linux-gnu-gcc, fuzz: ON}, {cc: gcc, fuzz: "OFF"}]}}
+    steps:
+      - run: |
+          mkdir build && cd build
+          cmake -DCC=${{ matrix.cc }} ..
+          ctest -V
+"""
+
+
+async def test_the_entry_of_a_matrix_is_one_of_this_machine_and_a_shell_changes_its_folder(
+    tmp_path: Path,
+) -> None:
+    files = {"CMakeLists.txt": "", "a.c": "", PATH: MATRIX}
+    said, _ = plan(tmp_path, files)
+    assert any("cd build && cmake -DCC=gcc .." in line for line in said.recipe.steps)
+    commands, _ = await read(tmp_path, files)
+    told = "--output-junit capuchin-junit.xml --output-on-failure --no-tests=error"
+    assert commands[0] == ("sh", "-c", f"cd build && ctest {told} -V")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.languages.language import Language
+from pipeline.languages.node.scripts import Packages
 from pipeline.languages.registry import (
     LANGUAGES,
     aim,
@@ -194,8 +195,11 @@ def of(name: str) -> Language:
 
 
 SERVICES = {
-    **{"services/api/pyproject.toml": "", "services/billing/setup.py": "", "README.md": ""},
-    **{"web/package.json": "{}", "services/billing/src/tolls/__init__.py": ""},
+    "services/api/pyproject.toml": "",
+    "services/billing/setup.py": "",
+    "README.md": "",
+    "web/package.json": "{}",
+    "services/billing/src/tolls/__init__.py": "",
 }
 
 
@@ -375,10 +379,17 @@ def test_a_shell_script_says_not_fixed_by_a_code_that_no_mistake_has(
 
 def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
     node, ruby = ({way.name: way for way in of(n).facts.ways} for n in ("JavaScript", "Ruby"))
-    vitest = node["Vitest"].test
-    assert {"--reporter=default", "--reporter=junit"} <= {*vitest}
-    assert of("JavaScript").drop_options(vitest) == ["npx", "--no-install", "vitest", "run"]
-    assert READERS[node["Mocha"].reader]("not ok 1 total adds\n  1 == 2\n", ()).failed
+    texts = {"package.json": '{"scripts": {"test": "vitest"}}'}
+    (vitest,) = Packages(("package.json",), texts).list_parts([("", "npm test")])
+    assert {"--run", "--reporter=default", "--reporter=junit"} <= {*vitest.words}
+    assert of("JavaScript").drop_options(vitest.words) == ["npm", "test", "--", "--run"]
+    mocha = ["npm", "test", "--", "--reporter", "tap"]
+    assert of("JavaScript").drop_options(mocha) == ["npm", "test"]
+    several = "code=0; (cd a && npm test -- --reporter tap) || code=$?; exit $code"
+    assert of("JavaScript").drop_options(["sh", "-c", several])[2] == several.replace(
+        " -- --reporter tap", ""
+    )
+    assert READERS["lines"]("not ok 1 total adds\n  1 == 2\n", ()).failed
     assert "destination=stdout" in node["npm test"].variables["NODE_OPTIONS"]
     assert ruby["RSpec"].variables["SPEC_OPTS"].startswith("--format documentation ")
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.data.suite_reports import CutShort
 from pipeline.languages.readers import parse_junit
-from pipeline.languages.test_command import TestCommand
+from pipeline.languages.test_command import TestCommand, run_in_turn
 from pipeline.regression.results import TestRun, unpack
 from pipeline.regression.runner import (
     FORGED,
@@ -208,10 +208,25 @@ def test_junit_with_entities_or_no_xml_at_all_gives_no_result() -> None:
 
 
 def test_a_command_that_writes_junit_is_distinguished_by_it() -> None:
-    output = section("records", b"") + section("junit", XML) + section("end", b'{"code": 1}')
+    output = (
+        section("records", b"")
+        + section("junit", b"a/b.xml\n" + XML)
+        + section("end", b'{"code": 1}')
+    )
     run = parse_execution(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
     assert run.suite.passed == ("a.B::one", "five")
     assert run.per_test
+
+
+def test_results_of_several_folders_have_these_before_their_names() -> None:
+    argv = run_in_turn([("", ["make", "check"]), ("api", ["a"]), ("web", ["b"])])
+    command = TestCommand(argv=argv, source="detection", folders=("api", "web"), reader="lines")
+    printed = "[in .]\nok 1 - a\n[in api]\nok 1 - a\n[in web]\nnot ok 1 - a\n"
+    output = printed + section("records", b"") + section("junit", b"web/x/j.xml\n" + XML)
+    output += section("end", b'{"code": 1}')
+    run = parse_execution(Execution(exit_code=1, output=output, seconds=1), command, MARK)
+    assert run.suite.passed == ("a", "api/a", "web/a.B::one", "web/five")
+    assert "web/a" in run.suite.failed
 
 
 CRASHES = {3: "INTERNALERROR> KeyError: 1", 4: "ERROR: usage", 5: "no tests ran"}
@@ -338,8 +353,8 @@ def test_what_is_recorded_can_be_saved_and_read_back(case: str) -> None:
 BOMBS = {
     "lists": section("records", b"[" + b"[]," * 8_000_000 + b"0]"),
     "lists in a row": section("records", b'["start",' + b"[]," * 5_000_000 + b"0]"),
-    "nested junit": section("junit", b"<a>" * 10_000_000),
-    "wide junit": section("junit", b"<a>" + b"<b/>" * 500_000),
+    "nested junit": section("junit", b"a.xml\n" + b"<a>" * 10_000_000),
+    "wide junit": section("junit", b"a.xml\n<a>" + b"<b/>" * 500_000),
     "printed names": ("PASSED a" + " " * 985 + "x\n") * 1_000,
     "printed dots": ("test_a (t.T)\n" + " ... " * 200 + "\n") * 1_000,
 }

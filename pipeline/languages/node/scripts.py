@@ -1,0 +1,282 @@
+"""The test runners behind the scripts of `package.json`, which people and CI start.
+
+`xo && tsc && ava`, `run-s lint test-node`, `turbo run test`: a script may check style and types
+first and then run tests, in any package of the tree. Runners are told to report by name; what only
+checks is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from pipeline.languages.ci import split_commands
+from pipeline.languages.manifests import entries, parse_json, parse_yaml, strings, walk_scalars
+from pipeline.languages.node.install import package_manager
+
+MOST_PARTS: Final = 40
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=.*")
+_MANAGERS: Final = ("npm", "pnpm", "yarn", "bun")
+_IN_TURN: Final = ("run-s", "run-p", "npm-run-all", "npm-run-all2", "concurrently", "wireit")
+_EVERYWHERE: Final = re.compile(
+    r"^(lerna|turbo|nx|wsrun|ultra|oao|rush)\b|\s(-r|--recursive|-ws|--workspaces|--filter|-F|workspaces)\b"
+)
+"""What runs a script in all packages."""
+_BUILDS: Final = re.compile(
+    r"^(?!.*--noEmit)((npm|pnpm|yarn|bun)( run)? )?[\w:-]*"
+    r"(build|compile|bundle|transpile|tsc|babel|rollup|webpack|esbuild|tsup|swc|generate|codegen)\b"
+)
+"""What tests may need before they run."""
+
+
+class ScriptRunner(NamedTuple):
+    program: re.Pattern[str]
+    options: tuple[str, ...] = ()
+    reader: str = "lines"
+    """Of `readers.READERS`; empty: JUnit files."""
+    takes_paths: bool = False
+
+
+_JUNIT = ("--reporter=default", "--reporter=junit", "--outputFile=capuchin-junit.xml")
+RUNNERS: Final = (
+    ScriptRunner(re.compile(r"vitest"), _JUNIT, "", True),
+    ScriptRunner(re.compile(r"jest"), ("--json", "--outputFile=capuchin-jest.json"), "jest", True),
+    ScriptRunner(re.compile(r"_?mocha|ts-mocha|mocha\.[cm]?js"), ("--reporter", "tap")),
+    ScriptRunner(re.compile(r"ava"), ("--tap",)),
+    ScriptRunner(re.compile(r"tap"), ("--reporter=tap",)),
+    ScriptRunner(re.compile(r"tape|qunit|jasmine|uvu|zora|pta")),
+)
+BUN_TEST: Final = ScriptRunner(
+    re.compile(r"(?!)"), ("--reporter=junit", "--reporter-outfile=capuchin-junit.xml"), "", True
+)
+NODE_TEST: Final = ScriptRunner(re.compile(r"--test"))
+OTHER: Final = ScriptRunner(re.compile(r"(?!)"), reader="lines")
+"""What a script may start besides: its whole output is read."""
+_WRAPPERS: Final = (*_MANAGERS, "npx", "bunx", "c8", "nyc", "dotenv", "exec", "time", "xvfb-run")
+_STARTERS: Final = ("node", "tsx", "ts-node", "bun")
+
+
+class Part(NamedTuple):
+    """One start of a runner."""
+
+    folder: str
+    """From the tree's root; empty for it."""
+    words: tuple[str, ...]
+    runner: ScriptRunner
+
+
+@dataclass(frozen=True)
+class Packages:
+    """The packages of a tree, by the folders of their `package.json`."""
+
+    names: Sequence[str]
+    texts: Mapping[str, str]
+    """By path: every `package.json`, and what says which package manager there is."""
+    root: str = ""
+    """The folder of the project."""
+
+    def list_parts(self, lines: Sequence[tuple[str, str]]) -> list[Part]:
+        """The starts of runners behind command lines, each with its folder."""
+        seen: set[Any] = set()
+        found = (part for folder, line in lines for part in self._expand(folder, line, "", seen))
+        return list(dict.fromkeys(found))[:MOST_PARTS]
+
+    def guess(self) -> list[Part]:
+        """The start of the runner that the project depends on."""
+        package = self._read(self.root)
+        known = {**entries(package.get("devDependencies")), **entries(package.get("dependencies"))}
+        for name in ("vitest", "jest", "mocha", "ava", "tap"):
+            if name in known:
+                words = [name, "run"] if name == "vitest" else [name]
+                start = f"{self.root}/" if self.root else ""
+                unit = any(path.startswith(f"{start}test/unit/") for path in self.names)
+                is_told = "mocha" in package or any(".mocharc" in path for path in self.names)
+                words += ["test/unit/**/*.js"] if name == "mocha" and unit and not is_told else []
+                return [self._start(self.root, words)]
+        return []
+
+    @property
+    def has_test(self) -> bool:
+        return "test" in self._scripts(self.root)
+
+    @cached_property
+    def manager(self) -> str:
+        """The package manager of the project."""
+        names = [path.removeprefix(f"{self.root}/") for path in self.names]
+        texts = {path.removeprefix(f"{self.root}/"): text for path, text in self.texts.items()}
+        return package_manager(self._read(self.root), names, texts)[0]
+
+    def list_members(self) -> list[str]:
+        """The folders of the workspace's packages.
+
+        https://docs.npmjs.com/cli/using-npm/workspaces, https://pnpm.io/pnpm-workspace_yaml
+        """
+        start = f"{self.root}/" if self.root else ""
+        stated = self._read(self.root).get("workspaces")
+        told = parse_yaml(self.texts.get(f"{start}pnpm-workspace.yaml", "")).get("packages")
+        patterns = [
+            *strings(entries(stated).get("packages") if isinstance(stated, dict) else stated),
+            *walk_scalars(told),
+        ]
+        wanted = [one.removeprefix("./").rstrip("/") for one in patterns if one[:1] != "!"]
+        left_out = [one.removeprefix("!./").lstrip("!") for one in patterns if one[:1] == "!"]
+        folders = sorted(
+            path.removesuffix("/package.json").removeprefix(start)
+            for path in self.texts
+            if path.startswith(start) and path.endswith("/package.json")
+        )
+        return [
+            f"{start}{one}"
+            for one in folders
+            if any(_is_in(one, pattern) for pattern in wanted)
+            if not any(_is_in(one, pattern) for pattern in left_out)
+        ]
+
+    def _read(self, folder: str) -> dict[str, Any]:
+        return parse_json(self.texts.get(f"{folder}/package.json".lstrip("/"), ""))
+
+    def _scripts(self, folder: str) -> dict[str, str]:
+        scripts = entries(self._read(folder).get("scripts"))
+        return {name: one for name, one in scripts.items() if isinstance(one, str)}
+
+    def _expand(self, folder: str, line: str, script: str, seen: set[Any]) -> Iterator[Part]:
+        """The starts behind a line; `script`: its name, if it is a whole script. Each script is
+        expanded once."""
+        commands = [one.split("|")[0].strip() for one in split_commands(line[:2000])]
+        before: list[str] = []
+        for command in filter(None, commands):
+            is_whole = len(commands) == 1 and "|" not in line
+            starts = list(self._expand_command(folder, command, script if is_whole else "", seen))
+            yield from (_build_first(before, part) for part in starts)
+            if not starts and _BUILDS.match(command):
+                before.append(self._exec(command))
+
+    def _expand_command(
+        self, folder: str, command: str, script: str, seen: set[Any]
+    ) -> Iterator[Part]:
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return
+        given: list[str] = []
+        while words and (_VARIABLE.fullmatch(words[0]) or words[0] in ("cross-env", "env")):
+            given += [words[0]] if "=" in words[0] else []
+            words = words[1:]
+        if not words:
+            return
+        if _EVERYWHERE.search(" ".join(words)):
+            inner = [
+                (member, next((one for one in reversed(words) if one in own), "test"))
+                for member in self.list_members()
+                for own in [self._scripts(member)]
+            ]
+        else:
+            inner = [(folder, name) for name in _scripts_named(words, self._scripts(folder))]
+        for place in inner:
+            if place not in seen and (text := self._scripts(place[0]).get(place[1])):
+                seen.add(place)
+                yield from self._expand(place[0], text, place[1], seen)
+        if not inner and (at := _find_program(words)) is not None:
+            yield self._start(folder, words[at:], script, given)
+
+    def _start(
+        self, folder: str, words: Sequence[str], script: str = "", given: Sequence[str] = ()
+    ) -> Part:
+        """The start of a runner by the script that is nothing else; otherwise by its words, with
+        the variables that are `given`."""
+        runner = _runner_of(words)
+        watches = runner.program.fullmatch("vitest") and "run" not in words
+        options = [*(["--run"] if watches else []), *runner.options]
+        if script:
+            manager = self.manager
+            is_short = script == "test" and manager != "bun"  # that is bun's own runner
+            start = [manager, "test"] if is_short else [manager, "run", script]
+            dashes = ["--"] if manager == "npm" and options else []
+            return Part(folder, (*start, *dashes, *options), runner)
+        line = self._exec(shlex.join([*words, *options]))
+        if not given:
+            return Part(folder, tuple(shlex.split(line)), runner)
+        pairs = " ".join(f"{name}={shlex.quote(value)}" for name, _, value in (
+            one.partition("=") for one in given
+        ))  # fmt: skip
+        return Part(folder, ("sh", "-c", f"{pairs} {line}"), runner)
+
+    def _exec(self, line: str) -> str:
+        """A line that starts a program of the packages."""
+        manager = self.manager
+        first = line.split(" ")[0]
+        if first in _MANAGERS:
+            return line
+        if manager == "yarn":
+            return f"yarn {line}" if first == "node" else f"yarn run {line}"
+        if first == "node":
+            return line
+        return {"pnpm": "pnpm exec ", "bun": "bun run "}.get(manager, "npx --no-install ") + line
+
+
+def _build_first(before: Sequence[str], part: Part) -> Part:
+    if not before:
+        return part
+    line = " && ".join([*before, shlex.join(part.words)])
+    return part._replace(words=("sh", "-c", line))
+
+
+def _scripts_named(words: Sequence[str], scripts: Mapping[str, str]) -> list[str]:
+    """The scripts that a command starts, in order."""
+    first, rest = words[0].rpartition("/")[2], [one for one in words[1:] if one[:1] != "-"]
+    if first == "npx" and rest and rest[0] in _IN_TURN:
+        first, rest = rest[0], rest[1:]
+    if first in _IN_TURN:
+        patterns = [
+            re.sub(r"^(npm|pnpm|yarn|bun):|^(npm|pnpm|yarn|bun) run ", "", one) for one in rest
+        ]
+        return [
+            name
+            for pattern in patterns
+            for name in scripts
+            if name == pattern or ("*" in pattern and fnmatchcase(name, pattern))
+        ]
+    if first not in _MANAGERS or words[:2] == ["bun", "test"]:
+        return []
+    rest = [one for one in rest if one not in ("run", "run-script", "exec")]
+    named = "test" if rest[:1] == ["t"] else (rest or [""])[0]
+    return [named] if named in scripts else []
+
+
+def _find_program(words: Sequence[str]) -> int | None:
+    """Where a command starts a runner, behind what wraps it, such as `c8`."""
+    if words[0] in _STARTERS:
+        return 0 if _runner_of(words) is not OTHER else None
+    if words[:2] == ["react-scripts", "test"]:
+        return 0
+    name = words[0].rpartition("/")[2]
+    for at, word in enumerate(words if name in _WRAPPERS else words[:1]):
+        if word[:1] != "-" and any(
+            one.program.fullmatch(word.rpartition("/")[2]) for one in RUNNERS
+        ):
+            return at
+    return None
+
+
+def _runner_of(words: Sequence[str]) -> ScriptRunner:
+    if "--test" in words and words[0] in _STARTERS:
+        return NODE_TEST
+    if words[:2] == ["bun", "test"]:
+        return BUN_TEST
+    if words[:2] == ["react-scripts", "test"]:
+        return RUNNERS[1]
+    programs = [word.rpartition("/")[2] for word in words if word[:1] != "-"]
+    inner = programs if words[0] in _STARTERS else programs[:1]
+    return next((one for one in RUNNERS for name in inner if one.program.fullmatch(name)), OTHER)
+
+
+def _is_in(folder: str, pattern: str) -> bool:
+    """Whether a glob of folders has one."""
+    if pattern.endswith("**"):
+        return folder.startswith(pattern.removesuffix("**"))
+    return folder.count("/") == pattern.count("/") and fnmatchcase(folder, pattern)
