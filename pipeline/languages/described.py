@@ -52,6 +52,7 @@ _FOR_REPORTS = re.compile(
     r"-json|--no-tests=error|--output-junit|--reporter(=default|=junit|=tap)?|--?tap|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
 )
 """Options of the commands in `language.toml` that only write reports."""
+_REPORTS = re.compile(r"capuchin-|(?:^|[ =-])tap(?=[ )]|$)|(?:^| )-json(?=[ )]|$)")
 
 
 class Described(Language):
@@ -285,9 +286,10 @@ class Described(Language):
         lines = job.split(self._runs_tests)[1] if job else []
         known = [(folder, told) for folder, line in lines if (told := _make_report(way, line))]
         said = [(folder, words) for folder, line in known if (words := read_words(line))]
-        found = [replace_frozen(
-            command, argv=run_in_turn(said), folders=tuple(filter(None, dict(said)))
-        )] if said else []  # fmt: skip
+        found: list[TestCommand] = []
+        if said:
+            folders = tuple(dict.fromkeys(one for one, _ in said if one and len(said) > 1))
+            found = [replace_frozen(command, argv=run_in_turn(said), folders=folders)]
         found += [command] if way.test else []
         if not said and (other := read_command(lines)):
             found.append(TestCommand(argv=other, source="detection"))
@@ -295,7 +297,7 @@ class Described(Language):
 
     @staticmethod
     def _writes_reports(command: Sequence[str]) -> bool:
-        return any(re.search(r"capuchin-|\btap$|-json\b", word) for word in command)
+        return any(_REPORTS.search(word) for word in command)
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
         if not self._tests.names or not self.is_runnable(path):

@@ -63,7 +63,7 @@ def test_a_script_is_taken_apart_and_its_runner_reports_by_name(
              "pnpm -r test", "yarn workspaces foreach -A run test"],
 )  # fmt: skip
 def test_what_starts_the_tests_of_all_packages_starts_each_of_them(line: str) -> None:
-    one, other = ('{"scripts": {"test": "%s"}}' % name for name in ("vitest run", "jest"))
+    one, other = (json.dumps({"scripts": {"test": run}}) for run in ("vitest run", "jest"))
     members = {"packages__a": one, "packages__b": other, "other__c": other}
     found = parts_of({"test": line}, **members)
     assert found == [f"packages/a: npm test -- {JUNIT}", f"packages/b: npm test -- {JEST}"]
