@@ -123,11 +123,14 @@ UV_STEP: Final = (
 )
 
 
-def list_attempts(manifests: Manifests, asked: Asked, root: str = "") -> list[Attempt]:
+def list_attempts(
+    manifests: Manifests, asked: Asked, root: str = "", siblings: Sequence[str] = ()
+) -> list[Attempt]:
     """The ways to install a tree that differ, the most promising first. `root`: the folder of the
-    project, whose files `manifests` are."""
+    project, whose files `manifests` are; `siblings`: folders from there of what it takes by
+    path."""
     different: dict[str, Attempt] = {}
-    for attempt in AttemptMaker(manifests, asked, root).make_attempts():
+    for attempt in AttemptMaker(manifests, asked, root, siblings).make_attempts():
         different.setdefault(re.sub(r'"attempt": "\w+"', "", repr(attempt.recipe)), attempt)
     return list(different.values())
 
@@ -135,9 +138,16 @@ def list_attempts(manifests: Manifests, asked: Asked, root: str = "") -> list[At
 class AttemptMaker:
     """Makes the attempts that the installer executes."""
 
-    def __init__(self, manifests: Manifests, asked: Asked, root: str = "") -> None:
+    def __init__(
+        self,
+        manifests: Manifests,
+        asked: Asked,
+        root: str = "",
+        siblings: Sequence[str] = (),
+    ) -> None:
         self.manifests = manifests
         self.root = root
+        self.siblings = siblings
         today = datetime.now(UTC).date()
         self.day = asked.as_of or today
         self.is_old = self.day < today - RECENT
@@ -209,7 +219,8 @@ class AttemptMaker:
 
     def write_plan(self, plan: Plan) -> str:
         members = [*find_members(self.manifests.names, self.manifests.texts)]
-        whole = replace(plan, root=self.root, members=members)
+        siblings = [one for one in self.siblings if one not in members]
+        whole = replace(plan, root=self.root, members=members, siblings=siblings)
         return json.dumps(asdict(whole), sort_keys=True)
 
 

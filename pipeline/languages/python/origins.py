@@ -4,12 +4,15 @@ their names there."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from posixpath import normpath, relpath
+from typing import Any, Final
 
 from pipeline.languages.manifests import parse_toml, strings, table, tables
 from pipeline.languages.python.metadata import project_of
 from sandbox.guest.installer.requirements import is_public_index, normalise_name
 
+_MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg")
+_MOST_SIBLINGS: Final = 50
 OWN_FOLDER = "it is a part of this repository"
 OWN_SOURCE = "it comes from an address of its own"
 OTHER_INDEX = "it comes from another package index"
@@ -39,6 +42,23 @@ def find_elsewhere(texts: Mapping[str, str]) -> dict[str, str]:
             elif isinstance(index, str) and not is_public_index(indexes.get(index, "")):
                 found[normalise_name(name)] = OTHER_INDEX
     return found
+
+
+def find_siblings(texts: Mapping[str, str], root: str) -> tuple[str, ...]:
+    """The folders, from `root`, of the packages of a tree that the project there takes by a path,
+    and that these take; `texts` are the tree's manifests."""
+    found, waiting = {root or "."}, [root or "."]
+    while waiting:
+        folder = waiting.pop()
+        project = parse_toml(texts.get(normpath(f"{folder}/pyproject.toml"), ""))
+        for _, stated in list_stated(project):
+            for one in tables(stated) if isinstance(stated, list) else [table({"": stated}, "")]:
+                there = normpath(f"{folder}/{one.get('path')}") if one.get("path") else ""
+                is_package = any(f"{there}/{name}" in texts for name in _MANIFESTS)
+                if is_package and there not in found and len(found) < _MOST_SIBLINGS:
+                    found.add(there)
+                    waiting.append(there)
+    return tuple(sorted(relpath(one, root or ".") for one in found - {root or "."}))
 
 
 def list_stated(project: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -20,6 +20,7 @@ from pipeline.languages.python import (
     install,
     interpreter,
     metadata,
+    origins,
     packages,
     requirements,
     roots,
@@ -93,7 +94,8 @@ class Python(Language):
 
     def attempts(self, manifests: Manifests, asked: Asked, _plain: Recipe, /) -> Sequence[Attempt]:
         root = roots.find_root(manifests.names, manifests.root)
-        return install.list_attempts(below(manifests, root), asked, root)
+        siblings = origins.find_siblings(manifests.texts, root)
+        return install.list_attempts(below(manifests, root), asked, root, siblings)
 
     def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         inside = below(manifests, roots.find_root(manifests.names, manifests.root))

@@ -101,11 +101,14 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
     }:
         tests.append("pytest")
     needs = read_requirements(name, plan.extras) if name and not locked else []
-    members = install_members(plan, uv)
-    needs += [one for member in members if not locked for one in read_requirements(member, EXTRAS)]
-    own = set(map(normalise_name, members))
+    members = dict.fromkeys(install_members(plan, uv, plan.members), EXTRAS)
+    siblings = install_members(plan, uv, plan.siblings)
+    extras = {**members, **dict.fromkeys(siblings, ())}
+    for member, wanted in extras.items():
+        needs += [] if locked else read_requirements(member, wanted)
+    own = set(map(normalise_name, extras))
     needs, tests = (
-        [one for one in leave_elsewhere(plan, resolver, listed) if name_of(one) not in own]
+        leave_elsewhere(plan, resolver, [one for one in listed if name_of(one) not in own])
         for listed in (needs, tests)
     )
     if name:
@@ -144,11 +147,12 @@ def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:
     return name_in(output) or plan.name
 
 
-def install_members(plan: Plan, uv: Uv) -> list[str]:
-    """Install each member of a workspace, without what it needs; their names. Raises `Failed`."""
+def install_members(plan: Plan, uv: Uv, folders: Sequence[str]) -> list[str]:
+    """Install the package in each of the tree's `folders`, without what it needs; their names.
+    Raises `Failed`."""
     names: list[str] = []
-    for member in plan.members:
-        folder = str(CHECKOUT / plan.root / member)
+    for member in folders:
+        folder = os.path.normpath(CHECKOUT / plan.root / member)
         typed = ["--no-deps", "-e", f"./{member}"]
         done, output = uv.install(["--no-deps", "--reinstall", "-e", folder], typed=typed)
         if not done:
@@ -161,17 +165,20 @@ def install_locked(plan: Plan, uv: Uv) -> None:
     """Install exactly what a lock file names, by its hashes."""
     name = f"{INCOMING}/{plan.locked}"
     if plan.uv_export:
-        name = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
+        # What it takes by a path stands there as from the project's folder.
+        name = str(CHECKOUT / plan.root / ".capuchin-uv-lock.txt")
         own = ["--all-packages", "--no-emit-workspace"] if plan.members else ["--no-emit-project"]
         words = ["export", "--frozen", *own, "--no-header", "--quiet"]
         words += [*plan.uv_export, "--output-file"]
         done, output = uv.run([UV, *words, name], cwd=str(CHECKOUT / plan.root))
         if not done:
             raise Failed(explain("uv.lock could not be read", output))
-        uv.record([*words, Path(name).name])
+        uv.record([*words, "uv-lock.txt"])
     uv.latest = None  # the lock says what is installed
-    typed = ["--no-deps", "-r", Path(name).name]
+    typed = ["--no-deps", "-r", "uv-lock.txt" if plan.uv_export else Path(name).name]
     done, output = uv.install(["--no-deps", "-r", name], typed=typed)
+    if plan.uv_export:
+        Path(name).unlink(missing_ok=True)
     if not done:
         raise Failed(explain_lock(output))
 

@@ -31,6 +31,8 @@ class Plan:
     """The folder of the project below the checkout; empty for the checkout itself."""
     members: list[str] = field(default_factory=list[str])
     """Folders below it that hold packages of their own, as in a workspace of uv."""
+    siblings: list[str] = field(default_factory=list[str])
+    """Folders, from it, of packages of the same tree that it takes by their path."""
     name: str = ""
     package: bool = True
     """Whether the tree is a package that can be installed."""

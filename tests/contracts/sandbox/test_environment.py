@@ -121,7 +121,16 @@ async def test_a_project_below_the_root_and_a_workspaces_members_are_installed(
         "packages/core/pyproject.toml": build + member.format("shop-core", ""),
         "packages/core/src/core/__init__.py": "",
     }
-    for name, files in {"shop": below, "till": workspace}.items():
+    sibling = {
+        "libs/graph/pyproject.toml": build
+        + member.format("graph", "'graph-core'")
+        + "[tool.uv.sources]\ngraph-core = {path = '../core', editable = true}\n",
+        "libs/graph/src/graph/__init__.py": "import graph_core\n",
+        "libs/graph/src/graph/more.py": "",
+        "libs/core/pyproject.toml": build + member.format("graph-core", "'six'"),
+        "libs/core/src/graph_core/__init__.py": "import six\n",
+    }
+    for name, files in {"shop": below, "till": workspace, "graph": sibling}.items():
         tree = make_tree(tmp_path / name, files)
         image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
         async with engine.open(image, run_id=run_id) as sandbox:

@@ -323,3 +323,22 @@ def test_the_members_of_a_workspace_are_installed(tmp_path: Path) -> None:
         assert "shop-core" in plan["elsewhere"]
     members = find_members(WORKSPACE, WORKSPACE)
     assert find_packages(WORKSPACE, {}, members) == ("core", "till")
+
+
+def test_what_a_project_takes_by_a_path_of_the_tree_is_installed_from_there(
+    tmp_path: Path,
+) -> None:
+    project = "[project]\nname = '{0}'\ndependencies = ['{1}']\n[tool.uv.sources]\n"
+    project += "{1} = {{ path = '../{2}', editable = true }}\n"
+    files = {
+        "libs/graph/pyproject.toml": project.format("graph", "graph-core", "core"),
+        "libs/core/pyproject.toml": project.format("graph-core", "graph-io", "io"),
+        "libs/graph/a.py": "",
+        "libs/other/a.py": "",
+        "libs/io/pyproject.toml": "[project]\nname = 'graph-io'\n",
+        "libs/other/pyproject.toml": project.format("other", "x", "../../etc"),
+    }
+    for root, siblings in (("libs/graph", ["../core", "../io"]), ("libs/other", [])):
+        request = EnvironmentRequest(make_tree(tmp_path, files), root=root)
+        for attempt in detect.make_plan(request):
+            assert plan_of(attempt)["siblings"] == siblings
