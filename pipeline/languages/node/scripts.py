@@ -250,17 +250,9 @@ def _scripts_named(words: Sequence[str], scripts: Mapping[str, str]) -> list[str
 
 def _find_program(words: Sequence[str]) -> int | None:
     """Where a command starts a runner, behind what wraps it, such as `c8`."""
-    if words[0] in _STARTERS:
-        return 0 if _runner_of(words) is not OTHER else None
-    if words[:2] == ["react-scripts", "test"]:
-        return 0
-    name = words[0].rpartition("/")[2]
-    for at, word in enumerate(words if name in _WRAPPERS else words[:1]):
-        if word[:1] != "-" and any(
-            one.program.fullmatch(word.rpartition("/")[2]) for one in RUNNERS
-        ):
-            return at
-    return None
+    inner = range(len(words)) if words[0].rpartition("/")[2] in _WRAPPERS else range(1)
+    own = (at for at in inner if words[at][:1] != "-")
+    return next((at for at in own if _runner_of(words[at:]) is not OTHER), None)
 
 
 def _runner_of(words: Sequence[str]) -> ScriptRunner:

@@ -45,15 +45,21 @@ def find_elsewhere(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_siblings(texts: Mapping[str, str], root: str) -> tuple[str, ...]:
-    """The folders, from `root`, of the packages of a tree that the project there takes by a path,
-    and that these take; `texts` are the tree's manifests."""
+    """The folders, from `root`, of the packages of a tree that the project there takes by a path or
+    from a workspace around it, and that these take; `texts` are the tree's manifests."""
+    named = {
+        normalise_name(str(table(parse_toml(text), "project").get("name"))): path.rpartition("/")[0]
+        for path, text in texts.items()
+        if path.endswith("/pyproject.toml")
+    }
     found, waiting = {root or "."}, [root or "."]
     while waiting:
         folder = waiting.pop()
         project = parse_toml(texts.get(normpath(f"{folder}/pyproject.toml"), ""))
-        for _, stated in list_stated(project):
+        for name, stated in list_stated(project):
             for one in tables(stated) if isinstance(stated, list) else [table({"": stated}, "")]:
                 there = normpath(f"{folder}/{one.get('path')}") if one.get("path") else ""
+                there = named.get(normalise_name(name), "") if one.get("workspace") else there
                 is_package = any(f"{there}/{name}" in texts for name in _MANIFESTS)
                 if is_package and there not in found and len(found) < _MOST_SIBLINGS:
                     found.add(there)

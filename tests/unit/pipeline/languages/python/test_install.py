@@ -338,7 +338,16 @@ def test_what_a_project_takes_by_a_path_of_the_tree_is_installed_from_there(
         "libs/io/pyproject.toml": "[project]\nname = 'graph-io'\n",
         "libs/other/pyproject.toml": project.format("other", "x", "../../etc"),
     }
-    for root, siblings in (("libs/graph", ["../core", "../io"]), ("libs/other", [])):
+    files["libs/app/pyproject.toml"] = files["libs/graph/pyproject.toml"].replace(
+        "path = '../core', editable", "workspace"
+    )
+    files["libs/app/a.py"] = ""
+    wanted = {
+        "libs/graph": ["../core", "../io"],
+        "libs/other": [],
+        "libs/app": ["../core", "../io"],
+    }
+    for root, siblings in wanted.items():
         request = EnvironmentRequest(make_tree(tmp_path, files), root=root)
         for attempt in detect.make_plan(request):
             assert plan_of(attempt)["siblings"] == siblings
