@@ -28,6 +28,7 @@ from pipeline.store import Store
 from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
+from sandbox.program import shell_command
 
 MOST_FILES: Final = 10
 LARGEST: Final = 120_000
@@ -90,7 +91,10 @@ class HealthCheck:
         packages = await self._language.packages(self._codebase)
         program = self._language.load_program(packages, mark)
         if program is None:
-            return Health(loads_nothing=True)
+            line = self._language.facts.toolchain
+            told = (await sandbox.run(shell_command(line))).output if line else ""
+            named = ", ".join(filter(None, map(str.strip, told.splitlines()[:3])))
+            return Health(loads_nothing=True, toolchain=named[:200])
         return parse_imports((await sandbox.run(program)).output, mark)
 
     async def _run_tests(

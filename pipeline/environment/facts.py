@@ -27,6 +27,8 @@ class EnvironmentFacts(Frozen):
     """The values of the template `shared/environment`."""
 
     python: str = ""
+    toolchain: str = ""
+    """What that of another language says of its version. Untrusted."""
     version: str = ""
     distributions: tuple[str, ...] = ()
     """`name==version`."""
@@ -54,6 +56,7 @@ def facts_of(record: EnvironmentRecord, own: str = "") -> EnvironmentFacts | Non
     named.sort(key=lambda one: (not _TELLING.match(one), one.lower()))
     return EnvironmentFacts(
         python=health.python,
+        toolchain=re.sub(r"[^\w .,:()+/-]", "", health.toolchain),
         version=version if re.fullmatch(r"[\w.!+-]{1,60}", version) else "",
         distributions=tuple(named[:MOST_DISTRIBUTIONS]),
         more=len(named[MOST_DISTRIBUTIONS:]),

@@ -52,6 +52,8 @@ class Health(Frozen):
 
     python: str = ""
     """Its version; empty if not even Python started."""
+    toolchain: str = ""
+    """What its compiler or interpreter says of its version, in another language. Untrusted."""
     loads_nothing: bool = False
     """Whether its language has nothing that is loaded first: its tests alone judge."""
     pythons: tuple[str, ...] = ()
@@ -245,6 +247,11 @@ _ERROR_LINE: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
 LONGEST_ERROR: Final = 200
+_MISSING_PROGRAM: Final = re.compile(
+    r"^(?:\S{1,200}: )?(?:line )?(?:\d{1,6}: )?[\w./+-]{1,100}: (?:command )?not found$",
+    re.MULTILINE,
+)
+"""A shell's words; POSIX, Shell Command Language, 2.8.2."""
 KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     (
         "network",
@@ -262,6 +269,7 @@ KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
             r"|(?:unable to|cannot) open display)|KeyError: 'DISPLAY'"
         ),
     ),
+    ("missing program", _MISSING_PROGRAM),
     ("missing module", re.compile(r"ModuleNotFoundError|No module named")),
     ("import error", re.compile(r"ImportError|cannot import name|DistributionNotFound")),
     ("syntax", re.compile(r"SyntaxError|IndentationError")),
@@ -292,6 +300,8 @@ def find_commonest_error(output: str) -> tuple[str, int]:
     told. Untrusted."""
     blocks = islice(_blocks(output), MOST_BLOCKS)
     errors = [error for block in blocks if (error := _last_error(block))]
+    if not errors and (missing := _MISSING_PROGRAM.search(output)):
+        errors = [missing[0].strip()]
     alike = Counter(map(_mask_numbers, errors))
     commonest = max(errors, key=lambda error: alike[_mask_numbers(error)], default="")
     return commonest[:LONGEST_ERROR], alike[_mask_numbers(commonest)]

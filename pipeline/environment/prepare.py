@@ -328,7 +328,7 @@ class _Ladder:
         else:
             tried = replace(tried, image=image)
             if look:
-                self._report("Checking that the package imports and that its tests run.")
+                self._report("Checking that it works and that its tests run.")
                 sandbox = await self._opener.open(image)
                 store = open_image_store(task.store, image, task.image_store)
                 health = await self._check.check(sandbox, store)

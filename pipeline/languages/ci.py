@@ -54,6 +54,8 @@ _NOT_OURS: Final = re.compile(
 """Variables of the tools that build the code or start the tests, and of the sandbox."""
 _OF_SERVICE: Final = re.compile(r".*(?:HOST|URL|URI|DSN|PORT|USER|PASSWORD|TOKEN|SECRET|KEY)$")
 """What CI says of its services, which the sandbox lacks."""
+_IMAGE: Final = re.compile(r"[\w./-]{1,200}(:[\w.-]{1,100})?")
+"""The name of a container's image."""
 LONGEST_LINE: Final = 2000
 MOST_LINES: Final = 2000
 
@@ -239,7 +241,8 @@ def keep_ours(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _is_of_service(name: str, value: str) -> bool:
-    return bool(_OF_SERVICE.match(name.upper()) or "://" in value)
+    is_image = _IMAGE.fullmatch(value) and re.search("DOCKER|IMAGE|CONTAINER", name.upper())
+    return bool(_OF_SERVICE.match(name.upper()) or "://" in value or is_image)
 
 
 def script_lines(value: Any) -> Iterator[str]:

@@ -179,6 +179,8 @@ class Facts(Frozen):
     """Whether the confidence was fitted on edits in this language."""
     rules: str = ""
     """What a model is told about a script that shows an issue."""
+    toolchain: str = ""
+    """A line for a shell that prints the toolchain's name and version."""
     nothing: str = ""
     """What any function may return in place of its value; empty: there is no such value."""
     untrue: str = ""

@@ -103,7 +103,9 @@ def _is_offered(name: str) -> bool:
 
 
 _COUNTED: Final = re.compile(
-    r"^(?:collected (\d{1,7}) items?\b|(\d{1,7})(?:/\d+)? tests? collected)", re.M
+    r"^(?:collected (?:.{1,99} / )?(\d{1,7}) (?:selected|items?\b(?!.{0,99} selected))"
+    r"|(\d{1,7})(?:/\d+)? tests? collected)",
+    re.M,
 )
 _COLLECTED: Final = re.compile(
     r"(?:ERROR (?:collecting )?)?(?P<path>[^\s:<]+\.py)(?:::|: \d+$| - |$)"

@@ -145,6 +145,8 @@ COLLECTED = {
     "  <Module test_b.py>",
     "8": "collected 2 items\n\n<Dir testbed>\n  <Dir tests>\n    <Module test_a.py>\n"
     "      <Function test_x>\n    <Module test_b.py>\n",
+    "deselected": "collected 33 items / 31 deselected / 2 selected\n<Module tests/test_a.py>\n"
+    "<Module tests/test_b.py>",
     "-q": "tests/test_a.py::test_x\ntests/test_b.py::test_y\n\n2 tests collected in 0.01s",
     "-qq": "tests/test_a.py: 1\ntests/test_b.py: 1\n\n2 tests collected in 0.01s",
 }

@@ -67,6 +67,7 @@ CRASH = "INTERNALERROR> pluggy._manager.PluginValidationError: unknown hook 'pyt
         ("_tkinter.TclError: no display name and no $DISPLAY environment variable", {"display": 1}),
         ("Xlib.error.DisplayConnectionError: Can't connect to display", {"display": 1}),
         ("KeyError: 'DISPLAY'", {"display": 1}),
+        ("1: FAIL\n./test.sh: 9: docker: not found\n", {"missing program": 1}),
         ("12 passed in 0.10s", {}),
         ("", {}),
     ],
@@ -105,6 +106,7 @@ KeyError: 'of a log'
         (REFUSED.format(n="\x1b[31m"), "TypeError: __init__() got an unexpected keyword argument "
          "'strict' at 0x7f2c63 [31m", 1),
         ("12 passed in 0.10s", "", 0),
+        ("1: x\n./test.sh: 9: docker: not found\n", "./test.sh: 9: docker: not found", 1),
     ],
 )  # fmt: skip
 def test_the_error_of_most_failures_is_told(output: str, error: str, times: int) -> None:
