@@ -22,13 +22,16 @@ CHECKOUT: Final = "/testbed"
 TREE: Final = "/opt/tree"
 """Where the image holds the installed tree; every execution gets a copy as its checkout."""
 ENVIRONMENT: Final = "/opt/env"
+HOME: Final = "/tmp/home"  # noqa: S108 - a file system of its own in the container
+KEPT_HOME: Final = f"{ENVIRONMENT}/home"
+"""Where the image holds what builds left at home; every execution gets a copy as its home."""
 SYSTEM_PYTHON: Final = "/opt/capuchin/python"
 """The base image's own Python, which our programs run on: the environment's may be too old."""
 PROGRAM_ENVIRONMENT: Final = {
     "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
     "VIRTUAL_ENV": ENVIRONMENT,
     # Not /tmp itself: programs that keep data at home met those that make temporary files.
-    "HOME": "/tmp/home",  # noqa: S108 - a file system of its own in the container
+    "HOME": HOME,
     "LANG": "C.UTF-8",
     "TZ": "UTC",
     "PYTHONHASHSEED": "0",

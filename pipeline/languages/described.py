@@ -86,13 +86,22 @@ class Described(Language):
         lines = job.split(self._runs_tests)[0] if job else []
         env = job.setup_env if job else NO_ENV
         today = Attempt("today", summary, replace(plain, steps=with_variables(plain.steps, env)))
-        if job is None or set(lines) <= set(plain.steps):
+
+        def is_install(line: str) -> bool:
+            return bool(re.search(self.facts.installs, line))
+
+        if job is None or not [x for x in lines if x not in plain.steps and not is_install(x)]:
             return (today,)
-        # Its checks and its uploads may fail here: the health of the environment judges.
-        own = [
-            one if one in plain.steps else f"bash -c {shlex.quote(one)} || true" for one in lines
-        ]
-        steps = (*own, *(step for step in plain.steps if step not in lines))
+        own: list[str] = []
+        for line in lines:
+            if line in plain.steps:
+                own.append(line)
+            elif is_install(line):  # once, and as the lock file says
+                own += filter(is_install, plain.steps)
+            else:
+                # Its checks and its uploads may fail here: the health of the environment judges.
+                own.append(f"bash -c {shlex.quote(line)} || true")
+        steps = tuple(dict.fromkeys((*own, *plain.steps)))
         recipe = replace(plain, steps=with_variables(steps, env))
         said = Attempt("ci", f"As {job.path} installs it.", recipe)
         return (said, today)

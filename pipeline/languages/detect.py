@@ -12,6 +12,7 @@ from pipeline.languages.language import Asked, Identity
 from pipeline.languages.manifests import CI_FILE, Manifests
 from pipeline.languages.registry import (
     LANGUAGES,
+    NAMES,
     is_manifest,
     languages_below,
     languages_with_files,
@@ -49,10 +50,15 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     there = languages_with_files(manifests.names)
     tools = () if request.dockerfile else tuple(list_tools(manifests, there))
 
+    known = languages_below(manifests.names, manifests.root, manifests.language)
+    is_python = any(one is NAMES["python"] for one in known[:1])
+
     def complete(attempt: Attempt) -> Attempt:
         recipe = attempt.recipe
         steps = with_variables(recipe.steps, request.env)
-        recipe = replace(recipe, tools=(*recipe.tools, *tools), steps=steps)
+        # Python's installer is told the version; its build backends list the files that git knows.
+        tag = None if is_python else request.described.rpartition("-")[0].rpartition("-")[0]
+        recipe = replace(recipe, tools=(*recipe.tools, *tools), steps=steps, tag=tag)
         return replace(attempt, recipe=recipe)
 
     return tuple(map(complete, _list_ways(manifests, request)))

@@ -168,6 +168,8 @@ class Facts(Frozen):
     """A pattern of what can end a program, or a run of tests, as if all were right."""
     steers: str = "(?!)"
     """A pattern of the paths of files that say how tests run."""
+    installs: str = "(?!)"
+    """A pattern of the lines by which CI installs what a way's steps install, too."""
     ci_tests: str = "(?!)"
     """A pattern of the lines by which CI runs tests."""
     versions: tuple[str, ...] = ()

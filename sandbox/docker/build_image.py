@@ -8,6 +8,7 @@ sees no secret, except those that the operator gives to builds.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -24,12 +25,15 @@ from sandbox.docker.build_steps import (
     FINISH,
     LAYOUT,
     MEASURE,
+    REMOVE_REPOSITORY,
     SEARCH_SECRETS,
     UNINSTALL,
     UNPACK,
+    USE_HOME,
     build_problem,
     explain_failure,
     image_name,
+    make_repository,
     pack_incoming,
     read_record,
     tool_images,
@@ -46,7 +50,7 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.jobs import DeadlinePassed, Job
 from sandbox.frozen import replace
-from sandbox.guest.image.install_packages import NO_MIRROR
+from sandbox.guest.image.install_packages import NO_MIRROR, NO_PACKAGE
 from sandbox.layout import CHECKOUT, LABEL_INSTALLATION, LABEL_KIND, LABEL_OWNER, SYSTEM_PYTHON
 from sandbox.output import Output
 from sandbox.tree import Tree
@@ -167,17 +171,19 @@ class EnvironmentBuild:
 
     def _build_images(self, network: BuildNetwork) -> None:
         steps = self._recipe.steps
+        if self._recipe.tag is not None:
+            steps = (make_repository(self._recipe.tag), *steps, REMOVE_REPOSITORY)
         if not image_exists(self._client, self.dependencies):
             root = self._ensure_root(network)
             if image_exists(self._client, self.image):  # made without system packages before
                 touch_image(self._client, self.image)
                 return
             self._on_progress("Installing the dependencies.")
-            lines = (*UNPACK, *steps, *UNINSTALL, COMPILE, *CLEAN_UP, *self._search)
+            lines = (USE_HOME, *UNPACK, *steps, *UNINSTALL, COMPILE, *CLEAN_UP, *self._search)
             self._build_layer(root, lines, self.dependencies, network)
         self._on_progress("Installing the repository.")
         fits = MEASURE + str(self._options.disk_mb // 2)
-        lines = (*UNPACK, *steps, *FINISH, fits, *self._search)
+        lines = (USE_HOME, *UNPACK, *steps, *FINISH, fits, *self._search)
         self._build_layer(self.dependencies, lines, self.image, network)
 
     def _ensure_root(self, network: BuildNetwork) -> str:
@@ -210,7 +216,7 @@ class EnvironmentBuild:
                 touch_image(self._client, image)
             else:
                 self._on_progress("Installing the tools.")
-                lines = (line, *CLEAN_UP, *self._search)
+                lines = (USE_HOME, line, *CLEAN_UP, *self._search)
                 self._build_layer(parent, lines, image, network, tree=False)
             parent = image
         return parent
@@ -305,7 +311,9 @@ class EnvironmentBuild:
         if problem:
             line, log = lines[protocol.step], self._options.redact(protocol.output.text())
             better = explain_failure(line, protocol.end, log, self._options)
-            raise EnvironmentFailed(better or problem, command=line, log=log)
+            lacking = re.findall(rf"^{NO_PACKAGE} .*", log, re.MULTILINE)[:3]
+            message = " ".join([better or problem, *dict.fromkeys(lacking)])
+            raise EnvironmentFailed(message, command=line, log=log)
 
     def _commit(self, container: str, image: str) -> None:
         repository, _, tag = image.partition(":")

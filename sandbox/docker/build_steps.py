@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shlex
 import tarfile
 import tempfile
 import threading
@@ -20,11 +21,12 @@ from sandbox.docker.cold_execution import remove_container
 from sandbox.environment.build_options import INCOMING, BuildOptions
 from sandbox.environment.recipe import MAX_BYTES, Installation, parse_installation
 from sandbox.errors import SandboxUnavailable
-from sandbox.layout import CHECKOUT, ENVIRONMENT, SYSTEM_PYTHON, TREE, UID
+from sandbox.guest.image.install_packages import NOT_INSTALLED
+from sandbox.layout import CHECKOUT, ENVIRONMENT, HOME, KEPT_HOME, SYSTEM_PYTHON, TREE, UID
 from sandbox.program import Limits
 from sandbox.tree import Archive, Tree
 
-LAYOUT = "9"
+LAYOUT = "10"
 """Raised when images are built in another way, so that old images are not found as new ones."""
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
 
@@ -35,8 +37,16 @@ UNPACK = (
     f"find {CHECKOUT} -mindepth 1 -exec touch -h -d @1000000000 {{}} +",
     f"rm {INCOMING}/tree.tar; touch {INCOMING}/begun",
 )
+# What a build leaves at home is there when tests run: wrappers and package managers keep at home
+# what they download.
+USE_HOME = (
+    f"mkdir -p {KEPT_HOME} && rmdir {HOME} && ln -s {KEPT_HOME} {HOME} || true; "
+    f"cat {NOT_INSTALLED} 2>/dev/null || true"
+)
+_CACHES = " ".join(f"{KEPT_HOME}/{name}" for name in (".npm", ".cache/pip", ".cache/uv"))
+_KEEP_HOME = f"rm -rf {_CACHES}; find {KEPT_HOME} -depth -type d -empty -delete 2>/dev/null || true"
 CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
-CLEAN_UP = (f"rm -f {INCOMING}/*", CLEAN_TMP)
+CLEAN_UP = (f"rm -f {INCOMING}/*", _KEEP_HOME, CLEAN_TMP)
 _UV = "/opt/tools/uv/bin/uv"
 _EDITABLE = "list --editable --format=freeze | sed 's/==.*//' | xargs -r"
 _PATHS = "import sysconfig; p = sysconfig.get_paths(); print(*{p['purelib'], p['platlib']})"
@@ -71,6 +81,7 @@ FINISH = (
     f"{SYSTEM_PYTHON} -I /opt/capuchin/list_sources.py {CHECKOUT} | {_COMPILE}",
     COMPILE,
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
+    _KEEP_HOME,
     CLEAN_TMP,
 )
 # The last step, when nothing that a build started still runs.
@@ -134,6 +145,18 @@ def read_record(client: docker.APIClient, container: str) -> Installation | None
             return parse_installation(source.read()) if source else None
     except (tarfile.TarError, OSError):
         return None
+
+
+def make_repository(tag: str) -> str:
+    """The line that makes the checkout a git repository of one commit, with `tag` if there is one:
+    scripts of an installation ask git for both."""
+    person = "-c user.name=capuchin -c user.email=capuchin@localhost"
+    named = f" && git tag {shlex.quote(tag)}" if tag else ""
+    made = f"git init -q && git add -A && git {person} commit -qnm 'The commit of this tree'{named}"
+    return f"({made}) >/dev/null 2>&1 || true"
+
+
+REMOVE_REPOSITORY: Final = "rm -rf .git"
 
 
 def explain_failure(

@@ -28,6 +28,9 @@ class Recipe:
     """Names and texts of files that the steps find in the build's incoming folder."""
     dockerfile: str | None = None
     """The text of the Dockerfile in whose image the repository is installed."""
+    tag: str | None = None
+    """A tag of the commit, for a small git repository that the steps find; empty for one without a
+    tag, None for no repository."""
     system_packages: tuple[str, ...] = ()
     """Debian packages installed first, without access to the repository."""
 
@@ -35,7 +38,7 @@ class Recipe:
     def digest(self) -> str:
         """A digest that changes with everything that decides dependencies, but not the package's
         version."""
-        own = (self.files, self.dockerfile, self.system_packages)
+        own = (self.files, self.dockerfile, self.tag, self.system_packages)
         text = repr((self.tools, self.steps, self.name, self.inputs, *own))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -20,6 +20,7 @@ from pipeline.languages.manifests import entries, parse_json, parse_yaml, string
 from pipeline.languages.node.install import package_manager
 
 MOST_PARTS: Final = 40
+_MOST_SCRIPTS: Final = 400
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=.*")
 _MANAGERS: Final = ("npm", "pnpm", "yarn", "bun")
 _IN_TURN: Final = ("run-s", "run-p", "npm-run-all", "npm-run-all2", "concurrently", "wireit")
@@ -138,29 +139,38 @@ class Packages:
         ]
 
     def _read(self, folder: str) -> dict[str, Any]:
-        return parse_json(self.texts.get(f"{folder}/package.json".lstrip("/"), ""))
+        return self._parsed.get(f"{folder}/package.json".lstrip("/"), {})
+
+    @cached_property
+    def _parsed(self) -> dict[str, dict[str, Any]]:
+        told = {path: text for path, text in self.texts.items() if path.endswith("package.json")}
+        return {path: parse_json(text) for path, text in told.items()}
 
     def _scripts(self, folder: str) -> dict[str, str]:
         scripts = entries(self._read(folder).get("scripts"))
         return {name: one for name, one in scripts.items() if isinstance(one, str)}
 
-    def _expand(self, folder: str, line: str, script: str, seen: set[Any]) -> Iterator[Part]:
-        """The starts behind a line; `script`: its name, if it is a whole script. Each script is
-        expanded once."""
+    def _expand(
+        self, folder: str, line: str, script: str, seen: set[Any], more: Sequence[str] = ()
+    ) -> Iterator[Part]:
+        """The starts behind a line; `script`: its name, if it is a whole script, and `more` what it
+        is given. Each is expanded once."""
         commands = [one.split("|")[0].strip() for one in split_commands(line[:2000])]
         before: list[str] = []
         for command in filter(None, commands):
             is_whole = len(commands) == 1 and "|" not in line
-            starts = list(self._expand_command(folder, command, script if is_whole else "", seen))
+            given = more if command is commands[-1] else ()
+            name = script if is_whole else ""
+            starts = list(self._expand_command(folder, command, name, seen, given))
             yield from (_build_first(before, part) for part in starts)
             if not starts and _BUILDS.match(command):
                 before.append(self._exec(command))
 
     def _expand_command(
-        self, folder: str, command: str, script: str, seen: set[Any]
+        self, folder: str, command: str, script: str, seen: set[Any], more: Sequence[str]
     ) -> Iterator[Part]:
         try:
-            words = shlex.split(command)
+            words = [*shlex.split(command), *more]
         except ValueError:
             return
         given: list[str] = []
@@ -177,18 +187,25 @@ class Packages:
             ]
         else:
             inner = [(folder, name) for name in _scripts_named(words, self._scripts(folder))]
-        for place in inner:
-            if place not in seen and (text := self._scripts(place[0]).get(place[1])):
-                seen.add(place)
-                yield from self._expand(place[0], text, place[1], seen)
+        rest = tuple(words[words.index("--") + 1 :]) if "--" in words else ()
+        for place, name in inner:
+            key, text = (place, name, rest), self._scripts(place).get(name)
+            if key not in seen and text and len(seen) < _MOST_SCRIPTS:
+                seen.add(key)
+                yield from self._expand(place, text, name, seen, rest)
         if not inner and (at := _find_program(words)) is not None:
-            yield self._start(folder, words[at:], script, given)
+            yield self._start(folder, words[at:], script, given, more)
 
     def _start(
-        self, folder: str, words: Sequence[str], script: str = "", given: Sequence[str] = ()
+        self,
+        folder: str,
+        words: Sequence[str],
+        script: str = "",
+        given: Sequence[str] = (),
+        more: Sequence[str] = (),
     ) -> Part:
-        """The start of a runner by the script that is nothing else; otherwise by its words, with
-        the variables that are `given`."""
+        """The start of a runner by the script that is nothing else, which gets `more`; otherwise by
+        its words, with the variables that are `given`."""
         runner = _runner_of(words)
         watches = runner.program.fullmatch("vitest") and "run" not in words
         options = [*(["--run"] if watches else []), *runner.options]
@@ -196,8 +213,8 @@ class Packages:
             manager = self.manager
             is_short = script == "test" and manager != "bun"  # that is bun's own runner
             start = [manager, "test"] if is_short else [manager, "run", script]
-            dashes = ["--"] if manager == "npm" and options else []
-            return Part(folder, (*start, *dashes, *options), runner)
+            dashes = ["--"] if manager == "npm" and (options or more) else []
+            return Part(folder, (*start, *dashes, *more, *options), runner)
         line = self._exec(shlex.join([*words, *options]))
         if not given:
             return Part(folder, tuple(shlex.split(line)), runner)
@@ -239,7 +256,7 @@ def _scripts_named(words: Sequence[str], scripts: Mapping[str, str]) -> list[str
             name
             for pattern in patterns
             for name in scripts
-            if name == pattern or ("*" in pattern and fnmatchcase(name, pattern))
+            if name == pattern or ("*" in pattern and _fits(name, pattern))
         ]
     if first not in _MANAGERS or words[:2] == ["bun", "test"]:
         return []
@@ -265,6 +282,13 @@ def _runner_of(words: Sequence[str]) -> ScriptRunner:
     programs = [word.rpartition("/")[2] for word in words if word[:1] != "-"]
     inner = programs if words[0] in _STARTERS else programs[:1]
     return next((one for one in RUNNERS for name in inner if one.program.fullmatch(name)), OTHER)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a script has a name like `test:*`, as npm-run-all reads that: `*` holds no colon."""
+    parts, wanted = name.split(":"), pattern.replace("**", "*").split(":")
+    same = len(parts) == len(wanted) or ("**" in pattern and len(parts) > len(wanted))
+    return same and all(map(fnmatchcase, parts, wanted))
 
 
 def _is_in(folder: str, pattern: str) -> bool:

@@ -21,6 +21,7 @@ import time
 from typing import Any
 
 from sandbox.guest.supervisor.apply_edit import GIT_ENVIRONMENT
+from sandbox.guest.supervisor.mounts import KEPT_HOME
 from sandbox.guest.supervisor.time_limit import TimeLimit, count_oom_kills
 
 PR_SET_DUMPABLE = 4
@@ -115,6 +116,8 @@ def make_checkout(job: dict[str, Any]) -> None:
     if home := job["env"].get("HOME"):
         with contextlib.suppress(OSError):  # of a Dockerfile
             os.makedirs(home, exist_ok=True)  # noqa: PTH103
+        if job["tree"] and os.path.isdir(KEPT_HOME):  # noqa: PTH112
+            run_tool(["cp", "-a", "--no-preserve=ownership", KEPT_HOME + "/.", home], cwd="/")
 
 
 def write_file(path: str, data: bytes) -> None:

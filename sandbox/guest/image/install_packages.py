@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
+from typing import IO
 
 NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")
 PROXY = re.compile(r"(https?|no)_proxy", re.IGNORECASE)
@@ -21,6 +23,9 @@ SIZE = re.compile(r"After this operation, ([\d,.]+) ([kMG]?B) of additional disk
 UNITS = {"B": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
 NO_MIRROR = 75
 """The exit code if the mirror does not answer: EX_TEMPFAIL of sysexits.h."""
+NOT_INSTALLED = "/usr/share/capuchin-not-installed"
+"""Names what could not be installed, a sentence each."""
+NO_PACKAGE = "Debian could not install"
 SECONDS = 480
 QUIET = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-qq"]
 
@@ -42,9 +47,11 @@ def main(argv: list[str]) -> int:
         print_line(f"unknown here: {', '.join(missing)}")
     while known and size_mb(known) > 1500:
         print_line(f"too large: {known.pop()}")
+    # Packages of documentation-less images fail without it: OpenJDK's puts links there.
+    Path("/usr/share/man/man1").mkdir(parents=True, exist_ok=True)
     if known and run([*install_command(known)]):
-        for name in known:
-            run([*install_command([name])])
+        failed = [line for name in known if (line := install_alone(name))]
+        Path(NOT_INSTALLED).write_text("".join(failed), encoding="utf-8")
     clean_up()
     return 0
 
@@ -63,6 +70,19 @@ def install_command(names: list[str]) -> list[str]:
     return ["apt-get", *QUIET, "install", "--yes", "--no-install-recommends", *names]
 
 
+def install_alone(name: str) -> str:
+    """Install one package; a line that says why it could not be, or nothing."""
+    with tempfile.TemporaryFile() as log:
+        if not run([*install_command([name])], out=log):
+            return ""
+        log.seek(0)
+        said = log.read().decode(errors="replace").splitlines()
+    told = [line.strip() for line in said if re.match(r"E: |dpkg: |\S+: error", line)]
+    line = f"{NO_PACKAGE} {name}: {(told or said or ['it says nothing'])[0][:200]}."
+    print_line(line)
+    return f"{line}\n"
+
+
 def size_mb(names: list[str]) -> float:
     argv = ["apt-get", "install", "--assume-no", "--no-install-recommends", *names]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS)
@@ -70,8 +90,8 @@ def size_mb(names: list[str]) -> float:
     return float(match[1].replace(",", "")) * UNITS[match[2]] if match else 0.0
 
 
-def run(argv: list[str], *, quiet: bool = False) -> int:
-    out = subprocess.DEVNULL if quiet else None
+def run(argv: list[str], *, quiet: bool = False, out: IO[bytes] | int | None = None) -> int:
+    out = subprocess.DEVNULL if quiet else out
     try:
         done = subprocess.run(
             argv,

@@ -27,6 +27,8 @@ STATE: Final = "/sbx"
 """A file system in memory that only process 1 sees: the edits of this container."""
 SCRATCH: Final = STATE + "/world"
 CAPUCHIN_FOLDER: Final = "/opt/capuchin"
+KEPT_HOME: Final = "/opt/env/home"
+"""What builds left at home; `sandbox.layout` has the same."""
 SHARED_MEMORY: Final = "size=64m,nr_inodes=10000,mode=1777"
 DATA_FLAGS: Final = MS_NOSUID | MS_NODEV
 NOEXEC_FLAGS: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -87,8 +89,9 @@ def mount_surroundings(disk: str) -> None:
     enable_loopback()
 
 
-def mount_checkout(checkout: str, layers: CheckoutLayers) -> None:
-    """Mount the checkout, then hide its layers, which stay in use without a path.
+def mount_checkout(checkout: str, layers: CheckoutLayers, home: str = "") -> None:
+    """Mount the checkout, and at `home` what builds left there; then hide their layers, which stay
+    in use without a path.
 
     Raises:
         OSError: the kernel refuses it.
@@ -101,6 +104,13 @@ def mount_checkout(checkout: str, layers: CheckoutLayers) -> None:
     mount("overlay", checkout, "overlay", DATA_FLAGS, options + ",userxattr")
     if layers.copy_all:
         copy_checkout(checkout)
+    if home:
+        os.makedirs(home, exist_ok=True)  # noqa: PTH103
+        if os.path.isdir(KEPT_HOME):  # noqa: PTH112
+            for name in ("h", "hw"):
+                os.mkdir(f"{SCRATCH}/{name}", 0o755)  # noqa: PTH102
+            options = f"lowerdir={KEPT_HOME},upperdir={SCRATCH}/h,workdir={SCRATCH}/hw"
+            mount("overlay", home, "overlay", DATA_FLAGS, options + ",userxattr")
     mount(CAPUCHIN_FOLDER, STATE, "none", MS_BIND)
 
 

@@ -121,12 +121,10 @@ def run_first_process(
         keep_only_handles(handles)
         set_up_process(limits, ids)
         job = read_job()
-        mount_checkout(limits.checkout, job.layers)
+        mount_checkout(limits.checkout, job.layers, job.env.get("HOME", ""))
         for path, text in job.files.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
             write_text(path, text, os.O_WRONLY | os.O_CREAT)
-        if home := job.env.get("HOME"):
-            os.makedirs(home, exist_ok=True)  # noqa: PTH103
         report(ready=True)
         run_to_end(job, limits)
     except (OSError, ValueError) as error:

@@ -20,11 +20,13 @@ from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
-from sandbox.program import Program, python_script
+from sandbox.execution.warm_pool import ConfiguredMode
+from sandbox.program import Program, python_script, shell_command
 from sandbox.tree import Archive, Tree
 from tests.contracts.sandbox import preparing_process
 from tests.support.data.directory_trees import tree_of_directory
 from tests.support.docker import (
+    OWNER,
     PACKAGE,
     any_engine,
     build_environment,
@@ -334,3 +336,25 @@ async def test_a_file_that_is_no_archive_is_reported(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailed, match="cannot be read"):
         await build_environment(engine, EnvironmentRequest(tree))
     await engine.close()
+
+
+@pytest.mark.parametrize("mode", ["warm", "cold"])
+async def test_what_a_build_leaves_at_home_is_there_and_git_knows_the_commit(
+    engine: DockerEngine, tmp_path: Path, run_id: str, mode: ConfiguredMode
+) -> None:
+    tree = make_tree(tmp_path, {"Makefile": "check:\n\ttrue\n", "a.zig": ""})
+    lines = (
+        "mkdir -p ~/.gradle ~/.npm/_cacache && echo dist >~/.gradle/ok",
+        "git describe --tags >tag && git ls-files >>tag && git config core.hooksPath .husky",
+    )
+    request = EnvironmentRequest(tree, setup=lines, run_id=run_id, described="v1.2-0-gabcdef0")
+    image = await build_environment(engine, request)
+    look = "cat tag; ls -A . ~; cat ~/.gradle/ok; echo x >~/.gradle/lock && ls ~/.gradle"
+    executing = DockerEngine(DockerOptions(owner=OWNER, mode=mode))
+    async with executing.open(image, run_id=run_id) as sandbox:
+        for _ in range(2):
+            words = (await sandbox.run(shell_command(look))).output.split()
+            assert words[:3] == ["v1.2", "Makefile", "a.zig"]
+            assert words[-3:] == ["dist", "lock", "ok"]
+            assert not {".git", ".npm"} & {*words}
+    await executing.close()

@@ -17,6 +17,7 @@ MOCHA = {
     "lint:code": "eslint test/mocha",
     "test-node": "run-s test-node:*",
     "test-node:unit": 'node bin/mocha.js "test/**/*.spec.js"',
+    "test-node:unit:watch": "mocha --watch",
     "test-browser": "karma start",
 }
 
@@ -45,6 +46,8 @@ def parts_of(
          ["npx --no-install mocha test --reporter tap"]),
         ({"test": "npm run build && mocha dist", "build": "tsc"},
          ["sh -c npm run build && npx --no-install mocha dist --reporter tap"]),
+        ({"test": "npm run -s go -- test/a && npm run go -- 'test/b/**'", "go": "c8 mocha -x"},
+         ["npm run go -- test/a --reporter tap", "npm run go -- test/b/** --reporter tap"]),
         ({"test": "cross-env A=1 jest --ci"}, [f"npm test -- {JEST}"]),
         ({"test": "node --test"}, ["npm test"]),
         ({"test": "tsc --noEmit && c8 node --test-reporter=x --test 'packages/*/*.test.js'"},
@@ -52,6 +55,7 @@ def parts_of(
         ({"test": "CI=true react-scripts test"}, [f"npm test -- {JEST}"]),
         ({"test": "grunt test && dtslint"}, []),
         ({"test": "npm test"}, []),
+        ({"test": "npm test -- x"}, []),
         ({"test": "echo 'x"}, []),
     ],
 )  # fmt: skip
