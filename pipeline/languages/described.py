@@ -13,6 +13,7 @@ import itertools
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
@@ -233,15 +234,34 @@ class Described(Language):
         tests = sorted(filter(self.is_runnable, codebase.files))
         return Conventions(
             runner=self._tests.style or self.facts.name,
-            folder=f"{self.find_root(codebase.files, codebase.root)}/{self._tests.folder}".strip(
-                "/"
-            ),
+            folder=self._find_test_folder(codebase, tests),
             form=self._tests.file,
             tests=len(tests),
             suffix=False,
             packaged=False,
             example=tests[0] if tests else None,
         )
+
+    def _find_test_folder(self, codebase: Codebase, tests: Sequence[str]) -> str:
+        """Where a new test file is collected or compiled: where tests lie, else in the project with
+        most sources, which a workspace's root may not be."""
+        root = self.find_root(codebase.files, codebase.root)
+        usual = f"{root}/{self._tests.folder}".strip("/")
+        folders = Counter(path.rpartition("/")[0] for path in tests)
+        if folders:
+            return usual if usual in folders else max(folders, key=lambda one: folders[one])
+        sources = [path for path in codebase.files if self.is_source(path)]
+        inner = {
+            folder: sum(path.startswith(f"{folder}/") for path in sources)
+            for path in codebase.files
+            for folder, _, name in [path.rpartition("/")]
+            if re.fullmatch(self.facts.projects, name) and not is_no_project(folder) and folder
+        }
+        own = [path for path in sources if not any(path.startswith(f"{one}/") for one in inner)]
+        if own or not inner:
+            return usual
+        best = max(inner, key=lambda one: inner[one])
+        return f"{best}/{self._tests.folder}".strip("/")
 
     async def read_test_files(
         self, codebase: Codebase, exclude: Sequence[str] = ()

@@ -48,16 +48,22 @@ def read_go(output: str, _: Sequence[bytes]) -> Outcomes:
 
 
 _LIBTEST: Final = re.compile(r"test (.{1,400}?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
-_TARGET: Final = re.compile(r"\s+(?:Running (?:unittests )?|Doc-tests )(\S{1,300})")
+_TARGET: Final = re.compile(
+    r"\s+(?:Running (?:unittests )?|Doc-tests )(\S{1,300})"
+    r"(?: \((?:\S{0,300}/)?(\S{1,200}?)(?:-\w+)?\))?"
+)
 
 
 def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:
     """`cargo test`; a test's name follows that of its target. With threads, a test may print
-    between its name and its outcome: such a line is no result."""
-    found, target = Outcomes(), ""
+    between its name and its outcome: such a line is no result. Of targets with one path, as those
+    of a workspace's members, the later ones are told by their crates."""
+    found, target, crates = Outcomes(), "", dict[str, str]()
     for line in _list_lines(output):
         if match := _TARGET.match(line):
-            target = match[1]
+            crate = match[2] or ""
+            is_first = crates.setdefault(match[1], crate) == crate
+            target = match[1] if is_first else f"{crate}/{match[1]}"
         elif match := _LIBTEST.match(line):
             _add(found, f"{target}::{match[1]}" if target else match[1], match[2])
     return found

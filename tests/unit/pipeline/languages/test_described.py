@@ -12,6 +12,7 @@ from pipeline.languages.node.scripts import Packages
 from pipeline.languages.registry import (
     LANGUAGES,
     aim,
+    detect_conventions,
     languages_below,
     main_language,
     name_language,
@@ -45,6 +46,12 @@ test empty ... FAILED
 
    Doc-tests till
 test src/lib.rs - total (line 3) ... ok
+"""
+MEMBERS_REPORT = """\
+     Running unittests src/lib.rs (target/debug/deps/alpha-0b1c)
+test any ... ok
+     Running unittests src/lib.rs (target/debug/deps/beta-77aa)
+test any ... FAILED
 """
 TAP_REPORT = """\
 TAP version 13
@@ -123,6 +130,7 @@ JEST_REPORT = json.dumps(
             {"src/lib.rs::any", "till::src/lib.rs - total (line 3)"},
             {"src/lib.rs::empty"},
         ),
+        ("libtest", MEMBERS_REPORT, "", {"src/lib.rs::any"}, {"beta/src/lib.rs::any"}),
         ("lines", TAP_REPORT, "", {"count", "nested"}, {"total"}),
         ("lines", AUTOMAKE_REPORT, "", {"tests/jqtest"}, {"tests/shtest"}),
         ("minitest", MINITEST_REPORT, "", {"TillTest#test_any"}, {"TillTest#test_empty"}),
@@ -188,6 +196,28 @@ def test_the_main_language_is_that_of_a_manifest_of_python_else_of_most_files(
 )
 def test_a_project_below_the_root_is_found(paths: list[str], name: str) -> None:
     assert [one.facts.name for one in languages_below(paths, "")] == [name]
+
+
+WORKSPACE = {
+    **{"Cargo.toml": "[workspace]\nmembers = ['a', 'b']\n", "a/Cargo.toml": ""},
+    **{"b/Cargo.toml": "", "b/src/lib.rs": "", "b/src/x.rs": "", "a/src/lib.rs": ""},
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "folder"),
+    [
+        (WORKSPACE, "b/tests"),
+        ({**WORKSPACE, "a/tests/one.rs": "#[test]\nfn a() {}\n"}, "a/tests"),
+        ({"Cargo.toml": "", "src/lib.rs": "", "sub/Cargo.toml": ""}, "tests"),
+        ({"go.work": "", "api/go.mod": "", "api/a.go": "", "lib/go.mod": ""}, "api"),
+    ],
+)
+async def test_a_new_test_lies_where_something_compiles_it(
+    tmp_path: Path, files: dict[str, str], folder: str
+) -> None:
+    found = await detect_conventions(await make_codebase(tmp_path, files))
+    assert found.folder == folder
 
 
 def of(name: str) -> Language:
