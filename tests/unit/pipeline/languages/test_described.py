@@ -199,8 +199,12 @@ def test_a_project_below_the_root_is_found(paths: list[str], name: str) -> None:
 
 
 WORKSPACE = {
-    **{"Cargo.toml": "[workspace]\nmembers = ['a', 'b']\n", "a/Cargo.toml": ""},
-    **{"b/Cargo.toml": "", "b/src/lib.rs": "", "b/src/x.rs": "", "a/src/lib.rs": ""},
+    "Cargo.toml": "[workspace]\nmembers = ['a', 'b']\n",
+    "a/Cargo.toml": "",
+    "b/Cargo.toml": "",
+    "b/src/lib.rs": "",
+    "b/src/x.rs": "",
+    "a/src/lib.rs": "",
 }
 
 
