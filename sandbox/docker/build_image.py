@@ -20,6 +20,7 @@ from sandbox.docker.build_lock import hold_build_lock
 from sandbox.docker.build_network import BuildNetwork, open_build_network, read_ca_bundle
 from sandbox.docker.build_steps import (
     BUILD_LIMITS,
+    BUILD_WALL,
     CLEAN_UP,
     COMPILE,
     FINISH,
@@ -288,14 +289,22 @@ class EnvironmentBuild:
         environment = {**own, **network.complete(ours)}
         if own:
             environment["PATH"] = own["PATH"]
-        job = Job(steps=steps, checkout=CHECKOUT, environment=environment)
+        job = Job(steps=steps, checkout=CHECKOUT, environment=environment, may_wait=True)
         problem, most = None, self._options.written_mb
         with watch_disk(self._client, container, max_mb=most) as disk:
             try:
-                protocol.run_job(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
+                protocol.run_job(
+                    container,
+                    job,
+                    seconds=BUILD_WALL,
+                    stop=self._stop,
+                    cpu_seconds=BUILD_LIMITS.seconds,
+                )
             except DeadlinePassed:
-                minutes = BUILD_LIMITS.seconds / 60
-                problem = f"The installation took longer than {minutes:g} minutes."
+                problem = f"The installation took longer than {BUILD_WALL / 60:g} minutes."
+        if protocol.end and protocol.end.get("limit"):
+            minutes = f"{BUILD_LIMITS.seconds / 60:g} minutes"
+            problem = f"The installation took more than {minutes} of processor time."
         if problem is None and not disk.over and protocol.end and protocol.end.get("exit"):
             # Perhaps a file reached its largest size.
             with translate_docker_errors("Docker does not answer"):

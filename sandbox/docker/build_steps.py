@@ -28,7 +28,10 @@ from sandbox.tree import Archive, Tree
 
 LAYOUT = "10"
 """Raised when images are built in another way, so that old images are not found as new ones."""
-BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
+BUILD_LIMITS = Limits(seconds=2400, memory_mb=4096, cpus=2, processes=512)
+"""Of processor time: a busy machine must not mean other packages."""
+BUILD_WALL: Final = 3600.0
+"""Seconds for a build that waits, as for a network."""
 
 UNPACK = (
     f"tar -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",

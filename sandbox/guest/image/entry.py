@@ -28,6 +28,8 @@ PR_SET_DUMPABLE = 4
 MESSAGE_BYTES = 4000
 HOST_GONE = 125
 NOT_STARTED = 127
+TOLD_SECONDS = 5
+"""Of a build's steps those that take as long are told in its log."""
 BUILD_OUTPUT = 32 * 1024
 """Bytes that are shown of what a failed build printed."""
 
@@ -65,9 +67,13 @@ def main() -> None:
         threading.Thread(target=enforce_time, args=limits, daemon=True).start()
     for number, argv in enumerate(job["steps"]):
         report(job, step=number)
+        begun = time.monotonic()
         code = run_step(job, argv)
         if code:
             break
+        took = time.monotonic() - begun
+        if not job["tree"] and took >= TOLD_SECONDS:
+            os.write(1, f"[This step took {took:.0f} s.]\n".encode())
     end: dict[str, Any] = {"exit": code} if code >= 0 else {"signal": -code}
     if limit and code < 0:
         end["limit"] = limit[0]

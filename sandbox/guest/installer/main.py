@@ -165,20 +165,19 @@ def install_locked(plan: Plan, uv: Uv) -> None:
     """Install exactly what a lock file names, by its hashes."""
     name = f"{INCOMING}/{plan.locked}"
     if plan.uv_export:
-        # What it takes by a path stands there as from the project's folder.
-        name = str(CHECKOUT / plan.root / ".capuchin-uv-lock.txt")
+        name = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
         own = ["--all-packages", "--no-emit-workspace"] if plan.members else ["--no-emit-project"]
         words = ["export", "--frozen", *own, "--no-header", "--quiet"]
         words += [*plan.uv_export, "--output-file"]
         done, output = uv.run([UV, *words, name], cwd=str(CHECKOUT / plan.root))
         if not done:
             raise Failed(explain("uv.lock could not be read", output))
-        uv.record([*words, "uv-lock.txt"])
+        uv.record([*words, Path(name).name])
     uv.latest = None  # the lock says what is installed
-    typed = ["--no-deps", "-r", "uv-lock.txt" if plan.uv_export else Path(name).name]
-    done, output = uv.install(["--no-deps", "-r", name], typed=typed)
-    if plan.uv_export:
-        Path(name).unlink(missing_ok=True)
+    typed = ["--no-deps", "-r", Path(name).name]
+    # What the project takes by a path stands there as from its folder.
+    folder = str(CHECKOUT / plan.root)
+    done, output = uv.install(["--no-deps", "-r", name], typed=typed, cwd=folder)
     if not done:
         raise Failed(explain_lock(output))
 

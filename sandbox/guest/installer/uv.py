@@ -58,6 +58,7 @@ class Uv:
         variables: Mapping[str, str] = {},
         seconds: float = 600,
         typed: Sequence[str] = (),
+        cwd: str | None = None,
     ) -> tuple[bool, str]:
         """Whether `uv pip install` did, and what it printed.
 
@@ -67,7 +68,7 @@ class Uv:
         """
         dates = self.dates(tools)
         argv = [UV, "pip", "install", "--python", PYTHON, *dates, *self._overrides, *words]
-        done, output = self.run(argv, variables=variables, seconds=seconds)
+        done, output = self.run(argv, variables=variables, seconds=seconds, cwd=cwd)
         if done:
             self.record(["pip", "install", *dates, *(typed or words)], self._own)
         return done, output

@@ -262,8 +262,10 @@ class Willing(Uv):
     def __init__(self, latest: datetime.date | None = None, refused: str = "-") -> None:
         super().__init__(latest, {})
         self.refused = refused
+        self.folders: list[str | None] = []
 
-    def run(self, argv: Sequence[str], **_: Any) -> tuple[bool, str]:
+    def run(self, argv: Sequence[str], **given: Any) -> tuple[bool, str]:
+        self.folders.append(given.get("cwd"))
         return self.refused not in argv, "+ shop==1 (from file:///x)"
 
 
@@ -282,7 +284,9 @@ def test_the_commands_are_those_that_a_person_can_type() -> None:
 
 def test_a_lock_is_recorded_by_commands_that_follow_each_other() -> None:
     uv = Willing()
-    install_locked(Plan(uv_export=["--all-groups"]), uv)
+    install_locked(Plan(uv_export=["--all-groups"], root="libs/a"), uv)
+    # uv takes the paths in such a file from the folder in which it runs.
+    assert uv.folders == ["/testbed/libs/a"] * 2
     assert uv.commands == [
         "uv export --frozen --no-emit-project --no-header --quiet --all-groups "
         "--output-file uv-lock.txt",
