@@ -91,8 +91,8 @@ def reasons_from_name(path: str) -> list[SkipReason]:
     """Why a file of this name is probably not source, surest first; empty: the content decides."""
     if not _ANY.search(path):
         return []
-    if path.endswith(".txt") and is_test(path):
-        return ["data"]  # what a test expects
+    if _DOCUMENTATION.search(path) and is_test(path):
+        return ["data"]  # what a test reads or expects
     return [why for pattern, why in _BY_NAME if pattern.search(path)]
 
 

@@ -24,6 +24,7 @@ INSTALL_NODE: Final = (
 """The wheel holds npm too."""
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
+UNLOCKED: Final = "npm install --no-package-lock"
 EXACT: Final = re.compile(r"(npm|pnpm|yarn|bun)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 
 
@@ -53,7 +54,7 @@ def install_step(names: Sequence[str], texts: Mapping[str, str]) -> str:
     if name == "bun":
         return "bun install" + " --frozen-lockfile" * any("bun.lock" in one for one in names)
     locked = "package-lock.json" in names or "npm-shrinkwrap.json" in names
-    return "npm ci" if locked else "npm install --no-package-lock"
+    return "npm ci" if locked else UNLOCKED
 
 
 def package_manager(

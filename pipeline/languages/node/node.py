@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.described import Described, read_words
 from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
-from pipeline.languages.node.install import install_step, tool_steps
+from pipeline.languages.node.install import UNLOCKED, install_step, tool_steps
 from pipeline.languages.node.scripts import NODE_TEST, OTHER, Packages, Part
 from pipeline.languages.roots import below, cut_root, is_no_project
 from pipeline.languages.test_command import TestCommand, run_in_turn
@@ -31,13 +32,19 @@ class Node(Described):
     def summarise(self, _manifests: Manifests, /) -> str:
         return "What package.json and its lock file say."
 
-    def steps(self, manifests: Manifests, _asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
+    def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
         inside = below(manifests, root)
         fits, *_ = self.choose_version(manifests)
         tools = tool_steps(inside.names, inside.texts, (*fits, self.facts.versions[0])[0])
         go = f"cd {shlex.quote(root)} && " if root else ""
-        return tuple(tools), (f"{go}{install_step(inside.names, inside.texts)}",)
+        install = install_step(inside.names, inside.texts)
+        if (
+            install == UNLOCKED and asked.as_of
+        ):  # https://docs.npmjs.com/cli/using-npm/config#before
+            day = asked.as_of + timedelta(days=1)
+            install = f"{install} --before={day.isoformat()} || {install}"
+        return tuple(tools), (f"{go}{install}",)
 
     async def find_commands(
         self, codebase: Codebase, configured: Sequence[str] = ()

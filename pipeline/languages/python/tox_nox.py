@@ -6,9 +6,10 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from configparser import ConfigParser
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pipeline.languages.manifests import parse_ini, parse_toml, strings, table
 from pipeline.languages.python.metadata import project_of
@@ -110,7 +111,10 @@ def routine_from_ini(parser: ConfigParser, core: str, minor: int | None) -> Rout
         return list(plain_lines(select_lines(parser, stated[0], factors))) if stated else []
 
     return Routine(
-        installs=tuple(requirement(line) for line in lines("deps")),
+        installs=(
+            *map(requirement, lines("deps")),
+            *pip_installs([*lines("commands_pre"), *lines("commands")]),
+        ),
         extras=tuple(split_words(lines("extras"))),
         groups=tuple(split_words(lines("dependency_groups"))),
         environments=tuple(expand_environments(listed)),
@@ -181,6 +185,17 @@ def plain_lines(lines: Iterable[str]) -> Iterator[str]:
         text = ROOT.sub("./", line.split(" #")[0].strip())
         if text and not text.startswith("#") and "{" not in text.replace("{posargs", ""):
             yield text
+
+
+_PIP: Final = re.compile(r"-?\s*(?:\S+ -m |uv )?pip3? install (.+)")
+
+
+def pip_installs(lines: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """The arguments of the `pip install` among the commands of an environment."""
+    for line in lines:
+        if match := _PIP.match(line):
+            with suppress(ValueError):
+                yield tuple(shlex.split(match[1].replace("{toxinidir}", ".")))
 
 
 def requirement(line: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,14 @@ def test_a_hostile_package_manager_never_becomes_a_command(tmp_path: Path) -> No
 def test_a_python_repository_with_a_page_stays_one(tmp_path: Path) -> None:
     files = {"package.json": "{}", "pyproject.toml": PROJECT, "a.py": ""}
     assert list_installs(make_tree(tmp_path, files)) == [EDITABLE, PYTEST]
+
+
+def test_without_a_lock_file_npm_installs_as_of_the_commits_day(tmp_path: Path) -> None:
+    request = EnvironmentRequest(
+        make_tree(tmp_path, {"package.json": "{}", "a.js": ""}), as_of=date(2021, 6, 30)
+    )
+    (first, *_) = make_plan(request)
+    assert first.recipe.steps[0].startswith("npm install --no-package-lock --before=2021-07-01 ||")
 
 
 def test_python_beside_node_gets_its_test_runner(tmp_path: Path) -> None:

@@ -172,6 +172,12 @@ def test_an_index_out_of_reach_is_not_said_to_lack_uv(tmp_path: Path) -> None:
             ("cli", "qa"),
             "tox's",
         ),
+        (
+            "tox.ini",
+            "[testenv]\nskip_install = True\ncommands =\n  pip install -e .[qa]\n  pytest\n",
+            ("qa",),
+            "tox's",
+        ),
         ("tox.ini", "[testenv]\ndeps = -e {toxinidir}[qa]\ncommands = pytest\n", ("qa",), "tox's"),
     ],
 )
