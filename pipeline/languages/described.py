@@ -30,7 +30,7 @@ from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
 from pipeline.languages.manifests import CI_FILE, Manifests
-from pipeline.languages.roots import below, cut_root, find_folder, is_no_project
+from pipeline.languages.roots import below, cut_root, find_folder, list_projects
 from pipeline.languages.test_command import (
     TestCommand,
     needs_shell,
@@ -172,14 +172,7 @@ class Described(Language):
         """The folders from `root` in which a way of this language runs, one by one."""
         if not any(way.each for way in self.facts.ways):
             return [root]
-        found = {
-            folder
-            for path in paths
-            for folder, _, name in [path.rpartition("/")]
-            if re.fullmatch(self.facts.projects, name) and f"{folder}/".startswith(root)
-            if folder == root or not is_no_project(folder)
-        }
-        return sorted(found)[:_MOST_MODULES] or [root]
+        return list_projects(paths, self.facts.projects, root)[:_MOST_MODULES] or [root]
 
     def _find_way(self, manifests: Manifests) -> Way:
         """The first way whose mark lies at the root of the project, and says what it asks for; its
@@ -251,17 +244,13 @@ class Described(Language):
         if folders:
             return usual if usual in folders else max(folders, key=lambda one: folders[one])
         sources = [path for path in codebase.files if self.is_source(path)]
-        inner = {
-            folder: sum(path.startswith(f"{folder}/") for path in sources)
-            for path in codebase.files
-            for folder, _, name in [path.rpartition("/")]
-            if re.fullmatch(self.facts.projects, name) and not is_no_project(folder) and folder
-        }
-        own = [path for path in sources if not any(path.startswith(f"{one}/") for one in inner)]
-        if own or not inner:
+        inner = [one for one in list_projects(codebase.files, self.facts.projects) if one]
+        of = Counter(
+            next((one for one in inner if path.startswith(f"{one}/")), "") for path in sources
+        )
+        if not inner or of[""]:
             return usual
-        best = max(inner, key=lambda one: inner[one])
-        return f"{best}/{self._tests.folder}".strip("/")
+        return f"{max(inner, key=lambda one: of[one])}/{self._tests.folder}".strip("/")
 
     async def read_test_files(
         self, codebase: Codebase, exclude: Sequence[str] = ()

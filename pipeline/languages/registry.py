@@ -22,7 +22,7 @@ from pipeline.languages.node.node import Node
 from pipeline.languages.printed import Printed
 from pipeline.languages.python.packages import find_packages
 from pipeline.languages.python.python import Python
-from pipeline.languages.roots import cut_root, is_no_project
+from pipeline.languages.roots import cut_root, list_projects
 from prompts.text import strip_ansi
 from sandbox.program import Execution
 
@@ -188,11 +188,11 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
 
 def aim(codebase: Codebase, issue: str, *, root: str = "", language: str = "") -> Codebase:
     """The codebase with the project that is worked on: the one that its maintainers state by `root`
-    and `language`; else, of a tree without one at its root, the one that the text of the `issue`
-    speaks of."""
+    and `language`; else, where none lies at the root, the one that the text of the `issue` speaks
+    of."""
     stated = replace(codebase, root=root, language=language)
     projects = find_projects(codebase.files)
-    if root or "" in projects or len(projects) < 2:
+    if root or not main_language(stated).find_root(codebase.files) or len(projects) < 2:
         return stated
     said = Counter(re.findall(r"\w+", issue[:100_000]))
     spoken = {
@@ -209,14 +209,7 @@ def aim(codebase: Codebase, issue: str, *, root: str = "", language: str = "") -
 def find_projects(paths: Iterable[str]) -> list[str]:
     """The folders of a tree that have a manifest of their own, in any language; empty for the
     root."""
-    found = {
-        folder
-        for path in paths
-        for folder, _, name in [path.rpartition("/")]
-        if folder.count("/") < 4 and not is_no_project(folder)
-        if any(re.fullmatch(one.facts.projects, name) for one in LANGUAGES)
-    }
-    return sorted(found)
+    return list_projects(paths, "|".join(f"(?:{one.facts.projects})" for one in LANGUAGES))
 
 
 async def list_tests(codebase: Codebase) -> dict[str, tuple[str, ...]]:
@@ -225,17 +218,12 @@ async def list_tests(codebase: Codebase) -> dict[str, tuple[str, ...]]:
     main, others = main_language(codebase), languages_with_files(codebase.files)
     found = await main.list_tests(codebase)
     for other in others:
-        own = [
-            path.rpartition("/")[0]
-            for path in codebase.files
-            if other is not main and re.fullmatch(other.facts.projects, path.rpartition("/")[2])
-        ]
-        own = [folder for folder in own if folder and not is_no_project(folder)]
+        own = list_projects(codebase.files, other.facts.projects) if other is not main else []
         listed = await other.list_tests(codebase) if own else {}
         found |= {
             path: names
             for path, names in listed.items()
-            if any(path.startswith(f"{folder}/") for folder in own)
+            if any(path.startswith(f"{folder}/") for folder in own if folder)
         }
     return found
 

@@ -46,6 +46,20 @@ def is_no_project(folder: str) -> bool:
     return bool(_NOT_PROJECTS.search(folder))
 
 
+def list_projects(paths: Iterable[str], manifest: str, root: str = "") -> list[str]:
+    """The folders from `root` with a file whose name fits the pattern `manifest`; none that serves
+    another project, but `root`."""
+    start = f"{root}/" if root else ""
+    found = {
+        folder
+        for path in paths
+        for folder, _, name in [path.rpartition("/")]
+        if re.fullmatch(manifest, name) and folder.count("/") < 4
+        if folder == root or (folder.startswith(start) and not is_no_project(folder))
+    }
+    return sorted(found)
+
+
 def cut_root(paths: Iterable[str], root: str) -> tuple[str, ...]:
     """The paths in the folder `root`, as they are from there."""
     start = f"{root}/" if root else ""
