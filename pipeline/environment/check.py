@@ -65,6 +65,7 @@ class HealthCheck:
         self._codebase = codebase
         self._options = options
         self._language = main_language(codebase)
+        self._ground = Ground(tests={})
 
     async def check(self, sandbox: Sandbox, store: Store) -> Health:
         """Check the environment of `sandbox`; `store` belongs to its image only.
@@ -74,7 +75,7 @@ class HealthCheck:
         """
         if saved := await store.load(HEALTH_KEY, Health):
             return saved
-        ground = await survey(self._codebase)
+        self._ground = ground = await survey(self._codebase)
         root = self._language.find_root(self._codebase.files, self._codebase.root)
         health = replace(
             await self._import_packages(sandbox),
@@ -82,7 +83,7 @@ class HealthCheck:
             chosen=ground.describe_choice(root),
         )
         if health.python or health.loads_nothing:
-            health = await self._run_tests(sandbox, store, health, ground, root)
+            health = await self._run_tests(sandbox, store, health, root)
         await store.save(HEALTH_KEY, health)
         return health
 
@@ -97,12 +98,11 @@ class HealthCheck:
             return Health(loads_nothing=True, toolchain=named[:200])
         return parse_imports((await sandbox.run(program)).output, mark)
 
-    async def _run_tests(
-        self, sandbox: Sandbox, store: Store, health: Health, ground: Ground, root: str
-    ) -> Health:
+    async def _run_tests(self, sandbox: Sandbox, store: Store, health: Health, root: str) -> Health:
         """Add to `health` the tests of the best command: the first by which any passes, unless
         another has results from more projects or files of tests."""
         commands = await find_commands(self._codebase, self._options.test_command)
+        ground = self._ground
         # Only what lies in the installed project can run.
         inside = [path for path in ground.tests if not root or path.startswith(f"{root}/")]
         tests = [self._codebase.files[path] for path in inside or ground.tests]
@@ -112,9 +112,9 @@ class HealthCheck:
             found: Health | None = None
             # Where all of them pass, it does not matter which of them pytest collects by itself.
             if len(few) == len(ground.tests) > 0 and not command.python_files and not command.some:
-                found = await self._run_sample(sandbox, store, health, command, few, ground)
+                found = await self._run_sample(sandbox, store, health, command, few)
             if found is None or not found.is_whole:
-                found = await self._run_collected(sandbox, store, health, command, tests, ground)
+                found = await self._run_collected(sandbox, store, health, command, tests)
             if best is None or found.rank > best.rank:
                 best = found
             if found.passed and not found.sees_little and found.sees_all_projects:
@@ -128,12 +128,11 @@ class HealthCheck:
         health: Health,
         command: TestCommand,
         tests: Sequence[File],
-        ground: Ground,
     ) -> Health:
         """Run the command as it stands if it cannot be restricted, or is another one then; else a
         sample of what it collects by itself."""
         if not command.can_choose:
-            found = await self._run_sample(sandbox, store, health, command, (), ground)
+            found = await self._run_sample(sandbox, store, health, command, ())
             if found.passed or found.failed or not command.some or found.ended:
                 return found
             # Some runners report only at their end, which was too far.
@@ -143,10 +142,10 @@ class HealthCheck:
         # By its settings it may also take files of other names.
         own = own or [self._codebase.files[path] for path in collected.files] or tests
         sample = choose_sample(own)
-        found = await self._run_sample(sandbox, store, health, command, sample, ground)
+        found = await self._run_sample(sandbox, store, health, command, sample)
         if found.collected is None and found.passed:
             found = replace(found, collected=collected.tests)
-        return _add_reach(found, ground, collected.files) if collected.files else found
+        return _add_reach(found, self._ground, collected.files) if collected.files else found
 
     async def _run_sample(
         self,
@@ -155,7 +154,6 @@ class HealthCheck:
         health: Health,
         command: TestCommand,
         sample: Sequence[str],
-        ground: Ground,
     ) -> Health:
         runner = TestRunner(command, sandbox=sandbox, store=store, seconds=60)
         files = command.covers(sample)
@@ -163,7 +161,7 @@ class HealthCheck:
         if run.problem and run.ended and (some := await find_startable(runner, files)):
             files = some
             run = await runner.run("", RequestedTests(files=files))
-        return await asyncio.to_thread(_add_run, health, command, run, len(files), ground)
+        return await asyncio.to_thread(_add_run, health, command, run, len(files), self._ground)
 
     async def _collect(self, sandbox: Sandbox, command: TestCommand) -> Collected:
         """List the tests that the command runs by itself; empty if its runner cannot."""
@@ -239,9 +237,9 @@ def _add_run(
 def _explain_nothing(command: TestCommand, run: TestRun) -> str:
     execution = run.suite.execution
     name = " ".join(command.argv)[:200]
+    how = f"exit code {execution.exit_code}"
     if execution.exit_code is None:
-        return f"No test ran with the command {name} (its end: {execution.ending.value})."
-    error = find_error("", execution.output)[:200]
-    return f"No test ran with the command {name}: it ended with exit code {execution.exit_code}" + (
-        f", after: {error}." if error else "."
-    )
+        how = f"its end: {execution.ending.value}"
+    elif error := find_error("", execution.output)[:200]:
+        how += f", after: {error.rstrip('.')}"
+    return f"No test ran with the command {name} ({how})."

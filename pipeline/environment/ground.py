@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -115,8 +115,4 @@ def _list_keys(result: str) -> Iterator[str]:
         yield part
         words = part.split()[-_MOST_WORDS:]
         yield from (" ".join(words[at:]) for at in range(len(words)))
-        yield from map(_stem, _paths_in(words))
-
-
-def _paths_in(words: Sequence[str]) -> Iterator[str]:
-    return (word for word in words if "/" in word or "." in word)
+        yield from map(_stem, words)

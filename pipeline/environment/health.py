@@ -110,8 +110,9 @@ class Health(Frozen):
 
     @property
     def sees_little(self) -> bool:
-        """Whether the command runs so few of the test files that a pass says little."""
-        return 0 < 4 * self.reach < self.of_files
+        """Whether the command runs so few of the test files that a pass says little, or names no
+        test where there are several files."""
+        return 0 < 4 * self.reach < self.of_files or not (self.by_name or self.of_files < 2)
 
     @property
     def sees_all_projects(self) -> bool:
@@ -133,8 +134,7 @@ class Health(Frozen):
             return Grade.UNTESTED if self.imports else Grade.BROKEN
         if not self.passed and (not self.failed or self.failures_of_environment):
             return Grade.BROKEN
-        tells_little = self.sees_little or not (self.by_name or self.of_files < 2)
-        if not self.failed and self.imports and not self.problem and not tells_little:
+        if not self.failed and self.imports and not self.problem and not self.sees_little:
             return Grade.HEALTHY
         return Grade.USABLE if self._is_tolerable() else Grade.BROKEN
 
@@ -145,8 +145,6 @@ class Health(Frozen):
             return "works only in part"
         if self.grade is Grade.USABLE and self.sees_little and not self.failed:
             return "works, as far as the few tests show that its command runs"
-        if self.grade is Grade.USABLE and not self.by_name:
-            return "works, as far as a command shows that names no tests"
         return _WORKS[self.grade]
 
     def _is_tolerable(self) -> bool:

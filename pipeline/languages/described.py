@@ -309,13 +309,9 @@ class Described(Language):
             folders = tuple(dict.fromkeys(one for one, _ in said if one and len(said) > 1))
             found = [replace_frozen(command, argv=run_in_turn(said), folders=folders)]
         found += [command] if way.test else []
-        if not said and (other := read_command(lines)):
-            found.append(TestCommand(argv=other, source="detection"))
+        others = [] if said else [run_in(folder, read_words(line)) for folder, line in lines[:1]]
+        found += [TestCommand(argv=other, source="detection") for other in others if other]
         return tuple({one.argv: one for one in found}.values())
-
-    @staticmethod
-    def _writes_reports(command: Sequence[str]) -> bool:
-        return any(_REPORTS.search(word) for word in command)
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
         if not self._tests.names or not self.is_runnable(path):
@@ -343,7 +339,7 @@ class Described(Language):
         return (runner,) if runner.argv else ()
 
     def drop_options(self, command: Sequence[str]) -> list[str]:
-        if not self._writes_reports(command):
+        if not any(map(_REPORTS.search, command)):
             return list(command)
         if list(command[:2]) == ["sh", "-c"]:
             line = re.sub(rf" (?:{_FOR_REPORTS.pattern})(?=[ )]|$)", "", command[2])
@@ -513,14 +509,6 @@ def _make_report(way: Way, line: str) -> str:
         return ""
     rest = re.sub(rf"\s(?:{way.without})(?=\s|$)", "", line[start.end() :].split("|")[0]).rstrip()
     return " ".join([start[1], *way.report]) + rest
-
-
-def read_command(lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The words of the first of these commands, each with its folder; empty without one."""
-    for folder, line in lines:
-        if words := read_words(line):
-            return run_in(folder, words)
-    return ()
 
 
 def read_words(line: str) -> tuple[str, ...]:

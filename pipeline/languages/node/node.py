@@ -64,9 +64,9 @@ class Node(Described):
         there = Packages(tuple(codebase.files), texts, root)
         if configured:
             parts = await asyncio.to_thread(there.list_parts, [("", shlex.join(configured))])
-            told_by = parts[0].runner if parts else OTHER
-            part = Part("", tuple(configured), told_by._replace(takes_paths=False))
-            return (replace(self._join([part]), source="configuration"),)
+            runner = parts[0].runner._replace(takes_paths=False) if parts else OTHER
+            own = self._join([Part("", tuple(configured), runner)])
+            return (replace(own, source="configuration"),)
 
         def find() -> list[list[Part]]:
             job = self._find_job(manifests.texts)
