@@ -115,11 +115,6 @@ class Health(Frozen):
         return 0 < 4 * self.reach < self.of_files or not (self.by_name or self.of_files < 2)
 
     @property
-    def sees_all_projects(self) -> bool:
-        """Whether there are results from every project with tests, as far as is known."""
-        return self.projects[0] == self.projects[1]
-
-    @property
     def failures_of_environment(self) -> int:
         """How many of the failures another environment may fix."""
         others = sum(self.errors.get(kind, 0) for kind in ("assertion", "network", "display"))
