@@ -248,7 +248,8 @@ class Described(Language):
         of = Counter(
             next((one for one in inner if path.startswith(f"{one}/")), "") for path in sources
         )
-        if not inner or of[""]:
+        takes_any = bool(self._tests.folder or self._tests.command)
+        if not inner or of[""] or not takes_any:
             return usual
         return f"{max(inner, key=lambda one: of[one])}/{self._tests.folder}".strip("/")
 

@@ -214,6 +214,7 @@ WORKSPACE = {
         (WORKSPACE, "b/tests"),
         ({**WORKSPACE, "a/tests/one.rs": "#[test]\nfn a() {}\n"}, "a/tests"),
         ({"Cargo.toml": "", "src/lib.rs": "", "sub/Cargo.toml": ""}, "tests"),
+        ({"settings.gradle": "", "app/build.gradle": "", "app/src/A.java": ""}, ""),
         ({"go.work": "", "api/go.mod": "", "api/a.go": "", "lib/go.mod": ""}, "api"),
     ],
 )
