@@ -99,6 +99,8 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         else:
             spoilt = {one.source: one.spoilt.encode()}
             assert "line " in (await language.find_syntax_errors(spoilt))[one.source]
+        if name == "java":  # whose package needs the folder of manual pages
+            assert (await sandbox.run(shell_command("mvn --version"))).passed
         if name == "go":
             ugly = one.edit(one.wrong, "sum   :=   0")
             formatted = await format_edit(Patch(diff=ugly), codebase, sandbox)
