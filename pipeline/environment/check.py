@@ -212,10 +212,12 @@ def _add_run(
     if not suite.passed and (not count or not run.per_test):
         problem, count = problem or _explain_nothing(command, run), 0
     begun = {*run.files, *suite.passed, *failed, *suite.offline}
-    if run.ended and not files and run.per_test:
-        results = begun | {*suite.skipped}
-        reported = {*run.files.values(), *ground.find_reported(results)}
-        health = _add_reach(health, ground, reported) if reported else health
+    if not files and run.per_test:
+        reported = {*run.files.values(), *ground.find_reported(begun | {*suite.skipped})}
+        if run.ended and reported:
+            health = _add_reach(health, ground, reported)
+        elif not run.ended:  # what came until then is a sample
+            files = len(reported)
     return replace(
         health,
         by_name=run.per_test or not suite.passed,
