@@ -37,7 +37,8 @@ class Ground(Frozen):
         """
         by_key: dict[str, list[str]] = defaultdict(list)
         for path, names in self.tests.items():
-            for key in {path, _stem(path), *map(_end_of, names)} - {""}:
+            titles = {" ".join(name.split()[-_MOST_WORDS:]) for name in names}
+            for key in {path, _stem(path), *titles} - {""}:
                 by_key[key].append(path)
         folders = {path: {*PurePosixPath(path).parts[:-1]} for path in self.tests}
         found: set[str] = set()
@@ -102,10 +103,6 @@ async def survey(codebase: Codebase) -> Ground:
 
 def _stem(path: str) -> str:
     return PurePosixPath(path).name.split(".")[0]
-
-
-def _end_of(title: str) -> str:
-    return " ".join(title.split()[-_MOST_WORDS:])
 
 
 def _list_keys(result: str) -> Iterator[str]:
