@@ -120,8 +120,9 @@ async def git(
     """
     process = await _start(git_dir, args, input is not None, env, config, pass_fds, cwd)
     _limit(process, seconds, memory)
+    clock = asyncio.timeout(_WALL * seconds)
     try:
-        async with asyncio.timeout(_WALL * seconds) as clock:
+        async with clock:
             output, complaint = await process.communicate(input)
     except BaseException:
         await kill_session(process)
