@@ -58,9 +58,9 @@ def register(subparsers: Subparsers) -> None:
         help="an edit: the changes of a branch since it left the default branch; repeatable",
     )  # fmt: skip
     parser.add_argument(
-        "--test", action="append", default=[], type=Path, metavar="T.py",
-        help="a script that exits with 0 if the issue is fixed and, if not, with 2 in Python or 86 "
-        "in a shell; or a test file; repeatable",
+        "--test", action="append", default=[], type=Path, metavar="SCRIPT",
+        help="a script (Python, or for sh) that exits with 0 if the issue is fixed and with 2 if "
+        "not, or a test file; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--out", type=Path, metavar="DIR",

@@ -133,7 +133,7 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
     "no source files": "There is no code here that I could run.",
     "no reproduction": "No independent test shows that the issue is fixed.",
-    "no edit": "No edit applies to the current code.",
+    "no edit": "No edit is left to choose from; why stands below.",
     "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",
     "edits break tests": "Every eligible edit breaks tests that pass today.",
     "not sure enough": "The best one is too likely to be wrong.",

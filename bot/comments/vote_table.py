@@ -60,7 +60,7 @@ def render_vote_table(
         rows.append(
             _render_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()])
         )
-    rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
+    rejected = [f"- {code(r.name, 80)} is left out: {code(r.why, 300)}" for r in table.rejected]
     notes: list[str] = []
     ends = zip(table.candidates, reproduced, strict=bool(reproduced))
     if chosen and any(end == "fails" and one.patch != chosen.patch for one, end in ends):

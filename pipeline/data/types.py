@@ -121,11 +121,15 @@ class Candidate(Frozen):
 
 
 class RejectedEdit(Frozen):
-    """An edit that cannot take part: its diff does not apply."""
+    """An edit that cannot take part: its diff does not apply, or a control passed with it."""
 
     name: str
     why: str
-    """Git's message. Untrusted."""
+    """Ours or git's message. Untrusted."""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name} is left out: {self.why}"
 
 
 class VoteTable(Frozen):
@@ -146,6 +150,8 @@ class VoteTable(Frozen):
     """Indices of tests that only the outside edits which contain them pass; they do not vote."""
     rejected: tuple[RejectedEdit, ...] = ()
     """Edits that are not `candidates`: they do not apply, or control runs went wrong."""
+    uncontrolled: tuple[str, ...] = ()
+    """The names of candidates with which no control came to a verdict. Untrusted."""
     script_suffix: str = ""
     """The ending of a script's name."""
 

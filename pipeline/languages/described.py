@@ -25,6 +25,7 @@ from pipeline.codebase.grammars import find_errors, grammar_of, parse_code
 from pipeline.codebase.isolated import call_isolated
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
+from pipeline.data.types import NOT_FIXED
 from pipeline.languages.ci import CiJob, is_in_range, jobs_of
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
@@ -44,8 +45,9 @@ from sandbox.layout import CHECKOUT
 from sandbox.program import NO_ENV, EditBuild, Execution, Program, with_variables
 
 SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of its own
-FIXED, NOT_FIXED = 0, 86
-"""The exit codes of a shell script: 1 and 2 are those of a mistake in it, or in what it runs."""
+_SURELY_NOT = 86
+"""What a control ends with: a code that no mistake in a script, or in what it runs, has."""
+_VERDICTS = {0: 0, NOT_FIXED: NOT_FIXED, _SURELY_NOT: NOT_FIXED}
 _MOST_TEST_FILES = 2000
 _MOST_MODULES = 30
 _LARGEST_TEST_BYTES = 500_000
@@ -57,8 +59,6 @@ _REPORTS = re.compile(r"capuchin-|(?:^|[ =-])tap(?=[ )]|$)|(?:^| )-json(?=[ )]|$
 
 
 class Described(Language):
-    not_fixed = NOT_FIXED
-
     def __init__(self, package: str) -> None:
         super().__init__(read_facts(package))
 
@@ -364,7 +364,7 @@ class Described(Language):
     ) -> Program:
         tests = self._tests
         if not tests.command:
-            judge = {"argv": ["sh", SHELL_PATH], "codes": {FIXED: 0, NOT_FIXED: 2}}
+            judge = {"argv": ["sh", SHELL_PATH], "codes": _VERDICTS}
             place = SHELL_PATH
         else:
             path = self.place_script(text, self.default_path)
@@ -419,7 +419,9 @@ class Described(Language):
         return path if path and fits else otherwise
 
     def write_control_script(self, text: str, _diff: str, nonce: str, /) -> str:
-        return self.make_fail(text, nonce) if self._tests.command else _invert(text)
+        if self._tests.command:
+            return self.make_fail(text, nonce)
+        return _invert(text) if text else ""
 
     def make_fail(self, text: str, nonce: str) -> str:
         for holds, begins, *made in self._tests.failing:
@@ -476,16 +478,32 @@ _ZERO = re.compile(
     r"(\bexit[ \t(]{1,9}|\?[ \t]{0,9}|\breturn[ \t(]{1,9}(?=0\)?;\s{0,9}\}\s{0,9}\w{1,20}\n))0\b"
 )
 """The success of a script, or of a program in it: of `return 0;` only the one that ends it."""
-_PASSES_CODE_ON = re.compile(r"\$\?|\bexec\b|\bexit[ \t]+[\"$]")
+_BEGINS = r"(?:^|[;&|({}]|\b(?:then|do|else))[ \t]{0,40}"
+_HANDS_ON = re.compile(
+    rf"({_BEGINS}exit)(?:[ \t]+[\"'$`][^\s;&|)}}]*)?(?=[ \t]*(?:[;&|)}}#]|$))", re.MULTILINE
+)
+"""An `exit` with the code of something that ran."""
+_EXEC = re.compile(rf"({_BEGINS})exec[ \t]+(?!\d*[<>])", re.MULTILINE)
+_PROGRAM_END = re.compile(r"[^;\n'\"]{0,200}[\s;)}]{0,40}(?:['\"]|(?<=\n)(\w{1,20})\n)")
+_PROGRAM = re.compile(r"<<|\s-[cer]\s")
 
 
 def _invert(text: str) -> str:
     """A shell script with every success in it made a failure: it ends with 0 only where the code
-    that it runs ends a program with 0 whatever the script asked."""
-    failing, count = _ZERO.subn(rf"\g<1>{NOT_FIXED}", text)
-    if not count or _PASSES_CODE_ON.search(text):
-        failing = f"{text}\nexit {NOT_FIXED}"
-    return f"(\n{failing}\n)\n[ $? -eq 0 ] && exit {FIXED}\nexit {NOT_FIXED}\n"
+    that it runs ends a program, or the script itself, with 0 whatever was asked.
+
+    That a program succeeds without a word is no forgery: the last one's end counts only where that
+    program says it itself.
+    """
+    failing = _ZERO.sub(rf"\g<1>{_SURELY_NOT}", text)
+    at = max((one.end() for one in _ZERO.finditer(text)), default=0)
+    said, rest = re.search(r"\b(?:exit|return)\b[^;\n{}]{1,300}\Z", text[:at]), text[at:]
+    end = _PROGRAM_END.match(rest) if said else None
+    within = end and (not end[1] or re.search(rf"<<-?[ \t]*\\?['\"]?{end[1]}\b", text))
+    if not end or not within or _PROGRAM.search(rest, end.end()):
+        failing = _EXEC.sub(r"\1", _HANDS_ON.sub(rf"\1 {_SURELY_NOT}", failing))
+        failing += f"\n\nexit {_SURELY_NOT}"
+    return f"(\n{failing}\n)\n[ $? -eq 0 ] && exit 0\nexit {_SURELY_NOT}\n"
 
 
 def _move(way: Way, folders: Sequence[str]) -> Way:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import FileDiff
-from pipeline.data.types import NOT_FIXED, Reproduction, TestScript
+from pipeline.data.types import Reproduction, TestScript
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
@@ -200,7 +200,7 @@ class Facts(Frozen):
         told = PromptLanguage(self.name, rules, suffix, some_files=some_files)
         if self.tests.command:
             return told._replace(fails="fail by its own check", passes="pass")
-        return told._replace(fails="exit with code 86") if rules else told
+        return told
 
 
 @dataclass(frozen=True)
@@ -365,8 +365,6 @@ class Language:
 
     interpreter: str = "sh"
     """The program that runs a script as a file of the repository."""
-    not_fixed: int = NOT_FIXED
-    """Its exit code then, where the issue is not fixed."""
 
     @property
     def script_suffix(self) -> str:

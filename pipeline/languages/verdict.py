@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 KEPT = 4 * 1024 * 1024
 """Bytes of the output's end in which the verdict is looked for."""
+OWN_ERROR = re.compile(
+    r"(\S+: )?(line )?\d+: |\S*sh: |make(\[\d+\])?: |(cc1|ls|grep|diff|tar|cd|python3?): "
+)
+"""How the last line begins where a shell, or what it runs, ended with 2 for a mistake."""
 
 
 def main() -> None:
@@ -46,6 +50,9 @@ def main() -> None:
 def find_verdict(judge: "dict[str, Any]", code: int, output: str) -> int:
     """The verdict of a run by its exit code, and for a test file by what its runner printed."""
     if "codes" in judge:
+        last = output.rstrip().rpartition("\n")[2]
+        if code == 2 and OWN_ERROR.match(last):
+            return 1
         return int(judge["codes"].get(str(code), 1))
 
     def says(what: str) -> bool:

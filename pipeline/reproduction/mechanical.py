@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipeline.codebase.git import GitFailed
 from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.concurrency import gather_two
-from pipeline.data.types import Patch, Reproduction, TestScript
+from pipeline.data.types import NOT_FIXED, Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch, read_patched
 from pipeline.languages.conventions import is_test_diff
 from pipeline.languages.file_runner import FileRunner
@@ -179,7 +179,7 @@ async def use_script_file(
         command = (language.interpreter, path)
         runs = await run_red_green(resources, command, test=diff, edit=patch.diff)
         ends = (runs.before.exit_code, runs.after.exit_code)
-        if ends == (language.not_fixed, 0):
+        if ends == (NOT_FIXED, 0):
             return RungResult(reproduction=runs.show(path, text, diff, "script file"))
         problem = f"as {path} it ends with {ends[0]} before the edit and {ends[1]} after it."
     return RungResult(problem=f"The script as a file: {problem}")

@@ -71,6 +71,14 @@ def tell_whose_tests(
     return tuple(sentences)
 
 
+def tell_uncontrolled(table: VoteTable) -> tuple[str, ...]:
+    """A sentence where controls came to no verdict. Names in it are untrusted."""
+    if not table.uncontrolled:
+        return ()
+    which = ", ".join(table.uncontrolled)
+    return (f"No control came to a verdict with {which}: whether it forges results is not known.",)
+
+
 def _name_owner(table: VoteTable, test: int) -> str:
     names = [c.name for c in table.candidates if c.test == table.tests[test]]
     return ", ".join(names) if names else "An excluded edit"
@@ -84,6 +92,8 @@ class ControlResult(Frozen):
 
     problem: str = ""
     """Which control came out wrong, as a sentence; empty when none did."""
+    shown: bool = True
+    """Whether one of those that were made failed, as they must; true if none was made."""
 
 
 class Controls:
@@ -116,6 +126,7 @@ class Controls:
             candidates=tuple(table.candidates[c] for c in kept),
             runs=tuple(table.runs[c] for c in kept),
             rejected=(*table.rejected, *rejected),
+            uncontrolled=tuple(table.candidates[c].name for c in kept if not results[c].shown),
         )
 
     async def _check(self, table: VoteTable, at: int) -> ControlResult:
@@ -131,45 +142,48 @@ class Controls:
         key = f"controls/{digest(candidate.patch.diff, *texts)}"
 
         async def check() -> ControlResult:
-            return ControlResult(problem=await self._find_problem(candidate, texts))
+            return await self._run_all(candidate, texts)
 
         return await load_or_run(self._workspace.store, key, ControlResult, check)
 
-    async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
-        diff, language = candidate.patch.diff, main_language(self._workspace.codebase)
+    async def _run_all(self, candidate: Candidate, texts: Sequence[str]) -> ControlResult:
+        diff, codebase = candidate.patch.diff, self._workspace.codebase
+        language = main_language(codebase)
         if path := language.find_startup_file(diff):
-            return (
-                f"Its results do not count: it changes {path}, which {language.facts.name} runs "
-                "before every script and test."
+            return ControlResult(
+                problem=f"Its results do not count: it changes {path}, which {language.facts.name} "
+                "runs before every script and test."
             )
+        codes: list[int | None] = []
         for text in texts:
-            if failing := await language.build_failing_script(text, secrets.token_hex(8)):
-                if await self._run(failing, diff) == 0:
-                    return "Its results do not count: tests that were made to fail passed."
-                continue
-            if text and await self._knows_expectation(text, diff):
-                return (
-                    "Its results do not count: a script passed that expects a value which code "
-                    "can only read off the script."
-                )
-            script = language.write_control_script(text, diff, secrets.token_hex(8))
-            code = await self._run(script, diff) if script else None
-            # Code that ends the interpreter without the edit, too, is not the edit's forgery.
-            if code not in (None, NOT_FIXED) and await self._run(script, "") == NOT_FIXED:
-                return (
-                    "Its results do not count: a control script that must exit with "
-                    f"{NOT_FIXED} exited with {code}."
-                )
-        if not candidate.source:  # its own test suite has a control (`regression.control`)
-            return ""
-        codebase = self._workspace.codebase
-        script = language.write_failing_test(
-            diff, await detect_conventions(codebase), frozenset(codebase.files)
-        )
-        # Only a passing test is a forgery; what the repository cannot run fails in many ways.
-        if script and await self._run(script, diff) == 0:
-            return "Its results do not count: a control test that must fail passed."
-        return ""
+            words = "tests that were made to fail passed"
+            control = await language.build_failing_script(text, secrets.token_hex(8))
+            if not control:
+                if text and await self._knows_expectation(text, diff):
+                    return ControlResult(
+                        problem="Its results do not count: a script passed that expects a value "
+                        "which code can only read off the script."
+                    )
+                control = language.write_control_script(text, diff, secrets.token_hex(8))
+                words = f"a control script that must exit with {NOT_FIXED} exited with 0"
+            if control:
+                codes.append(await self._run_control(control, diff))
+                if codes[-1] == 0:
+                    return ControlResult(problem=f"Its results do not count: {words}.")
+        if candidate.source:  # the test suite of ours has a control (`regression.compare`)
+            conventions = await detect_conventions(codebase)
+            control = language.write_failing_test(diff, conventions, frozenset(codebase.files))
+            if control:
+                codes.append(await self._run_control(control, diff))
+                if codes[-1] == 0:
+                    words = "a control test that must fail passed"
+                    return ControlResult(problem=f"Its results do not count: {words}.")
+        return ControlResult(shown=not codes or NOT_FIXED in codes)
+
+    async def _run_control(self, control: str, diff: str) -> int | None:
+        """Its exit code with the edit; None where it shows nothing: it passes without it, too."""
+        code = await self._run(control, diff)
+        return None if code == 0 and await self._run(control, "") == 0 else code
 
     async def _knows_expectation(self, text: str, diff: str) -> bool:
         """Whether a result of the code equals a fresh value that the script expects: it passes, and

@@ -147,7 +147,7 @@ def _missing_sentences(
         for one in table.candidates
         if one.fault and (name := by_sample.get(one.fault_of, ""))
     ]
-    rejected = [f"{one.name} does not apply: {one.why}" for one in table.rejected]
+    rejected = [one.sentence for one in table.rejected]
     return [*faults, *(why[letter] for letter in sorted(why)), *rejected][:10]
 
 

@@ -18,7 +18,7 @@ from pipeline.languages.registry import main_language, name_language
 from pipeline.models.base import Model, Reward
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
-from pipeline.selection.controls import Controls, find_self_serving
+from pipeline.selection.controls import Controls, find_self_serving, tell_uncontrolled
 from pipeline.selection.decide import Decider, decider_without_model
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
@@ -196,7 +196,7 @@ class Judge:
             decided_by=decision.by,
             rounds=decision.rounds,
             further=decision.further,
-            notes=(*notes, *decision.notes, *_list_faults(table)),
+            notes=(*notes, *decision.notes, *_list_faults(table), *tell_uncontrolled(table)),
             reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)

@@ -319,7 +319,7 @@ def abstain(
     passed = {t: sum(runs[t].passed for runs in table.runs) for t in steady}
     best = max(steady, key=lambda t: passed[t], default=None)
     facts = vote_sentences(table, judged.verdict.standings) if table.candidates and votes else ()
-    rejected = tuple(f"{one.name} does not apply: {one.why}" for one in table.rejected)
+    rejected = tuple(one.sentence for one in table.rejected)
     return NoFix(
         reason=reason,
         details=(*first, *judged.verdict.notes, *facts, *rejected),

@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import shutil
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -141,14 +141,16 @@ RUNS = ("control", "controls", "environment", "near", "regression", "reports", "
 class Desk:
     """A folder with a repository, an issue file and edits."""
 
-    def __init__(self, folder: Path, url: str, environment: Path) -> None:
+    def __init__(
+        self, folder: Path, url: str, environment: Path, files: Mapping[str, str] = shop.FILES
+    ) -> None:
         """`environment` is what the first selection of this process found of the repository's
         environment, which is always the same; the others go on from a copy."""
         self.folder = folder
         self._environment = environment
         self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
         self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
-        local_git.repository(self.repo, {name: t.encode() for name, t in shop.FILES.items()})
+        local_git.repository(self.repo, {name: t.encode() for name, t in files.items()})
         certificates = host_certificates()
         self.alone = Settings(
             build_ca_bundle=Path(certificates) if certificates else None, data_dir=folder / "data"
@@ -335,6 +337,34 @@ async def test_what_python_runs_before_every_script_decides_nothing(desk: Desk) 
     assert await desk.select("--branch", "early", *test) == local_run.NO_FIX
     rejected = cast(list[dict[str, str]], desk.report()["rejected"])
     assert "shop/sitecustomize.py" in rejected[0]["why"]
+
+
+FOR_SH = """\
+. ./till.sh
+out=$(total 1 2)
+if [ $? -ne 0 ]; then echo "it does not run"; exit 1; fi
+echo "1 + 2 is $out"
+if [ "$out" = 3 ]; then exit 0; fi
+exit 2
+"""
+SUM = "total() {\n  echo $(($1 - $2))\n}\n"
+
+
+async def test_a_script_that_reads_exit_codes_speaks_against_no_honest_edit(
+    tmp_path: Path,
+) -> None:
+    files = {"Makefile": "test:\n\t@. ./till.sh && echo 'ok 1 - loads'\n", "till.sh": SUM}
+    desk = Desk(tmp_path, "", tmp_path / "environment", files)
+    desk.branch("wrong", {"till.sh": SUM.replace("-", "/")})
+    desk.branch("right", {"till.sh": SUM.replace("-", "+")})
+    desk.branch("forged", {"till.sh": f"trap 'exit 0' EXIT\n{SUM}"})
+    edits = [word for name in ("wrong", "right", "forged") for word in ("--branch", name)]
+    test = ("--test", desk.file("t.sh", FOR_SH), "--out", str(desk.out))
+    assert await desk.select(*edits, *test) == local_run.FIXED
+    report = desk.report()
+    assert report["title"] == "right"
+    assert [one["name"] for one in cast(list[dict[str, str]], report["rejected"])] == ["forged"]
+    assert "does not apply" not in (desk.out / "report.md").read_text()
 
 
 SAME = TILL + "# the same\n"

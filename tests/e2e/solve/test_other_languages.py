@@ -22,7 +22,7 @@ SCRIPT = """\
 . ./built.sh
 echo "total 1 2 is $(total 1 2)"
 [ "$(total 1 2)" = 3 ] && exit 0
-exit 86
+exit 2
 </script>
 """
 WORDS = """\
@@ -201,6 +201,6 @@ async def test_where_only_the_whole_suite_can_run_it_proves_an_edit_and_is_near_
         assert "Unproven" not in body
         assert "reproduce_" not in body
         asked = "\n".join(m.text for request in bot.llm.requests for m in request.messages)
-        assert "exit with code 86" in asked
+        assert "exit with code 2" in asked
         assert "exit with code 2" not in asked
         assert "near the edit gave a result" not in asked

@@ -64,7 +64,7 @@ GO = Project(
 TOTAL = "int total(const int *prices, int count) {\n  int sum = 1;\n  for (int i = 0; i < count; i++) sum += prices[i];\n  return sum;\n}\n"
 SHELL = (
     "cat >/tmp/t.c <<'E'\n#include <stdio.h>\nint total(const int *, int);\n"
-    'int main(void) { int p[] = {2}; printf("%d\\n", total(p, 1)); return total(p, 1) == 2 ? 0 : 86; }\n'
+    'int main(void) { int p[] = {2}; printf("%d\\n", total(p, 1)); return total(p, 1) == 2 ? 0 : 2; }\n'
     "E\ncc -o /tmp/t /tmp/t.c till.c || exit 1\n/tmp/t\n"
 )
 FORGED = (
@@ -150,7 +150,7 @@ NODE = Project(
     wrong="price, 1)",
     right="price, 0)",
     failing="test::empty",
-    script="node -e 'process.exit(require(\"./till\").total([2]) === 2 ? 0 : 86)'\n",
+    script="node -e 'process.exit(require(\"./till\").total([2]) === 2 ? 0 : 2)'\n",
     broken="node -e 'require(\"./nothing\")'\n",
     forged=(
         "exports.total",
@@ -171,7 +171,7 @@ RUBY = Project(
     wrong="sum(1)",
     right="sum(0)",
     failing="TillTest#test_empty",
-    script="ruby -r./till -e 'exit(total([2]) == 2 ? 0 : 86)'\n",
+    script="ruby -r./till -e 'exit(total([2]) == 2 ? 0 : 2)'\n",
     broken="ruby -e nothing\n",
     forged=(
         "  prices.sum",
@@ -209,7 +209,7 @@ PHP = Project(
     failing="TillTest::testEmpty",
     script=(
         'php -r \'require "till.php"; try { $sum = total([2]); } catch (TypeError $e) { $sum = 0; }'
-        " exit($sum === 2 ? 0 : 86);'\n"
+        " exit($sum === 2 ? 0 : 2);'\n"
     ),
     broken="php -r 'nothing();'\n",
     forged=(
@@ -269,7 +269,7 @@ JAVA = Project(
     failing="TillTest::empty",
     script=(
         "mkdir -p /tmp/t && echo 'class Check { public static void main(String[] a) { "
-        "System.exit(Till.total(2) == 2 ? 0 : 86); } }' >/tmp/t/Check.java\n"
+        "System.exit(Till.total(2) == 2 ? 0 : 2); } }' >/tmp/t/Check.java\n"
         "javac -cp target/classes -d /tmp/t /tmp/t/Check.java || exit 1\n"
         "java -cp target/classes:/tmp/t Check\n"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -405,11 +406,74 @@ def test_every_runners_own_exit_codes_are_failures(
     assert found.verdict == verdict
 
 
-@pytest.mark.parametrize(("code", "verdict"), [(0, 0), (86, 2), (1, 1), (2, 1), (127, 1)])
-def test_a_shell_script_says_not_fixed_by_a_code_that_no_mistake_has(
-    code: int, verdict: int
+PRINTS = "1 + 2 is 4\n"
+OF_SH = "/tmp/capuchin/reproduce_issue.sh: 3: Syntax error: end of file unexpected"
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "verdict"),
+    [
+        (0, PRINTS, 0),
+        (2, PRINTS, 2),
+        (86, PRINTS, 2),
+        (1, PRINTS, 1),
+        (127, PRINTS, 1),
+        (2, f"{OF_SH}\n", 1),
+        (2, f"{OF_SH}\nNOT FIXED\n", 2),
+        (2, "cc: error\nmake: *** [Makefile:2: all] Error 1\n", 1),
+        (2, "grep: none: No such file or directory\n", 1),
+    ],
+)
+def test_a_shell_script_says_its_verdict_in_the_one_protocol_and_a_mistake_is_none(
+    code: int, output: str, verdict: int
 ) -> None:
-    assert find_verdict({"codes": {"0": 0, "86": 2}}, code, "") == verdict
+    program = of("JavaScript").script_program("exit 2\n")
+    assert find_verdict(json.loads(program.argv[-1]), code, output) == verdict
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'out=$(printf 3)\nif [ $? -ne 0 ]; then exit 1; fi\n[ "$out" = 3 ] && exit 0\nexit 2\n',
+        "true\nr=$?\ncase $r in 0) echo fixed; exit 0;; *) exit 2;; esac\n",
+        "true\nrc=$?\nexit $rc",
+        'true; exit "$?"',
+        "true && { echo fixed; exit; }\nexit 2\n",
+        "set -e\n[ 3 = 3 ]\n",
+        "set -e\n[ 3 = 3 ] || exit 2\nexit 0\n",
+        "exec true\n",
+        'exec 2>&1\nexec sh -c "true"\n',
+        'test -n "/a(.)/.exec(x)" || exit 1\nif true; then exit 0; fi\nexit 2\n',
+        "trap 'exit 0' EXIT\ntrue\n",
+        "fits() {\n  return 0\n}\nif fits; then exit 0; fi\nexit 2\n",
+        "sh <<'E'\n[ 1 ] && exit 0\nexit 2\nE\nexit $?\n",
+        "python3 -c 'import sys; sys.exit(0)'\npython3 -c 'print(1)'\n",
+        "python3 -c 'x = 1\nif not x: raise SystemExit(0)\nprint(x)'\n",
+        "python3 - <<'E'\nimport sys\nsys.exit(0 if 1 else 2)\nE\n",
+    ],
+)
+def test_a_control_of_an_honest_shell_script_never_passes(tmp_path: Path, script: str) -> None:
+    control = of("JavaScript").write_control_script(script, "", "abc")
+    ends: list[int] = []
+    for name, text in (("script", script), ("control", control)):
+        (tmp_path / name).write_text(text)
+        ends.append(subprocess.run(["sh", tmp_path / name], check=False).returncode)
+    assert ends[0] == 0
+    assert ends[1] != 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "node -e 'process.exit(f() ? 0 : 2)'\n",
+        "cat >t.c <<'E'\nint main(void) { return f() ? 0 : 2; }\nE\ncc t.c || exit 1\n./a.out\n",
+        "node -e 'process.exit(f() ? 0 : 2)'\nr=$?\nexit $r\n",
+    ],
+)
+def test_a_control_shows_that_a_program_ends_as_it_was_not_told_to(script: str) -> None:
+    control = of("JavaScript").write_control_script(script, "", "abc")
+    assert "\n\nexit 86" not in control
+    assert "86" in control.partition("\n)\n")[0]
 
 
 def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
