@@ -135,6 +135,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         open_replay(store, options),
         model=_UnavailableModel() if question.model and same else None,
         reward=_UnavailableReward() if question.reward and same else None,
+        unseen=question.unseen,
     )
     judged = await judge.judge(
         question.issue,

@@ -16,6 +16,7 @@ from pipeline.data.code_places import Context
 from pipeline.data.presets import read_presets
 from pipeline.data.progress import FilesRead
 from pipeline.data.types import Candidate, Issue, NoFix, Selection
+from pipeline.languages.registry import main_language
 from pipeline.localisation.tree_search import add_search
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
@@ -89,8 +90,9 @@ class Solver:
             return unsolvable
         issue = await read_pictures(issue, r)
         write_test = partial(Sampler(r).write_test, issue)
-        if nothing := await find_nothing_to_fix(r, write_test):
-            return nothing
+        triage = await find_nothing_to_fix(r, write_test)
+        if triage.result:
+            return triage.result
         await r.begin("context", f"Looking through the files ({len(r.codebase.files):,}).")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
@@ -100,10 +102,11 @@ class Solver:
         await r.begin("edits", samples_sentence(estimate, r.options))
         ahead = RegressionSuite(r).prepare([file.path for file in context.files[:3]])
         async with run_beside(ahead, Exception):  # the judge asks for the same again
-            sampler = Sampler(r)
-            if isinstance(candidates := await sampler.sample(issue, context), NoFix):
-                return candidates
-            return await self._choose(issue, context, candidates, sampler)
+            sampler = Sampler(r, unseen=triage.unseen)
+            result = await sampler.sample(issue, context)
+            if not isinstance(result, NoFix):
+                result = await self._choose(issue, context, result, sampler, triage.unseen)
+            return triage.explain(result, main_language(r.codebase).script_suffix)
 
     async def _find_context(self, issue: Issue) -> Context | NoFix:
         r = self._resources
@@ -114,12 +117,17 @@ class Solver:
         )
 
     async def _choose(
-        self, issue: Issue, context: Context, candidates: list[Candidate], sampler: Sampler
+        self,
+        issue: Issue,
+        context: Context,
+        candidates: list[Candidate],
+        sampler: Sampler,
+        unseen: int,
     ) -> Selection | NoFix:
         r = self._resources
         await r.begin("choice", f"Running every script on every edit ({len(candidates)}).")
         issue = await hear(issue, "choice", r)
-        judge = Judge(r, model=r.model, reward=self._models.orm)
+        judge = Judge(r, model=r.model, reward=self._models.orm, unseen=unseen)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.strategy in read_presets() and not r.model.profile.sampling:
             judged = judged.with_note(

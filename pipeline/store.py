@@ -1,6 +1,6 @@
 """Where finished work is kept; the form of saved documents.
 
-Redis and the folders of the command line hold `{"format": 7, "record": …}`. Raise `FORMAT` whenever
+Redis and the folders of the command line hold `{"format": 8, "record": …}`. Raise `FORMAT` whenever
 a saved model changes, even by a new field: only documents of this one format are read.
 """
 
@@ -24,7 +24,7 @@ from pipeline.run_errors import OtherFormat, UnreadableRecord
 
 M = TypeVar("M", bound=BaseModel)
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 
 
 def encode_record(

@@ -456,6 +456,8 @@ async def finish(
     if report.outcome == "fix" and report.confidence is not None:
         summary += f", {report.confidence:.0%} likely to be right"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()
+    if report.proven is False and report.outcome == "fix":
+        verdict = "Fix shown by a test; the repository's own tests do not prove it"
     print_progress(f"{verdict}: {summary}.")
     if request.out:
         _tell_files(out)

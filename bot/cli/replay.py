@@ -108,7 +108,7 @@ def _name_end(end: Selection | NoFix | None) -> str:
         case NoFix():
             return end.reason
         case Selection():
-            return "fix" if end.is_proven else "unproven"
+            return "fix" if end.is_shown else "unproven"
 
 
 def _verdict_sentence(report: ReplayReport) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from bot.cli.stopwatch import BusySeconds
 from bot.comments import pull_request
 from bot.comments.candidates import render_verdict
-from bot.comments.evidence import unproven_title
+from bot.comments.evidence import unproven_title, unseen_sentence
 from bot.comments.failures import no_fix_reason, script_headline
 from bot.comments.run_details import (
     destinations_note,
@@ -55,7 +55,7 @@ def list_edits(result: Selection | NoFix | Choice) -> dict[str, bytes]:
         for rank, at in enumerate(rank_result(result) if votes else ())
         if votes
     }
-    if isinstance(result, Selection) and result.is_proven:
+    if isinstance(result, Selection) and result.is_shown:
         proof = result.evidence.reproduction
         files["patch.diff"] = _encode(result.candidate.patch.diff)
         if proof.rung != "the edit's own tests":
@@ -75,7 +75,8 @@ class Report(Frozen):
     capuchin: str
     outcome: Literal["fix", "unproven", "no fix", "out of budget"]
     proven: bool | None = None
-    """Whether a test failed without the edit and passed with it; null without an edit."""
+    """Whether a test failed without the edit and passed with it, and the tests near the edit ran
+    and none broke; null without an edit."""
     unproven: str = ""
     """Why the edit is not proven."""
     reason: str = ""
@@ -187,7 +188,7 @@ def _dump_selection(chosen: Selection) -> _Dump:
     same = {"unproven", "title", "cause", "change", "why", "method", "notes", "suite_problem"}
     tested = {"rung": True, "path": True, "command": True, "before": run, "after": run}
     return {
-        "outcome": "fix" if chosen.is_proven else "unproven",
+        "outcome": "fix" if chosen.is_shown else "unproven",
         "proven": chosen.is_proven,
         "learnt": (proof.cut_short,) if proof.cut_short else (),
         **proof.model_dump(include=same),
@@ -253,9 +254,10 @@ def render_report(
         return f"# Verdict\n\n{render_verdict(outcome.with_result(result))}\n"
     if isinstance(result, Selection):
         title = result.evidence.title
-        heading = f"# {prose(title if result.is_proven else unproven_title(title), 200)}"
+        heading = f"# {prose(title if result.is_shown else unproven_title(title), 200)}"
         proof = pull_request.evidence_sections(result, LOG_CHARACTERS, commits=False)
-        parts = [heading, *pull_request.explanation_sections(result), *proof]
+        parts = [heading, unseen_sentence(result)]
+        parts += [*pull_request.explanation_sections(result), *proof]
     else:
         reason = no_fix_reason(result.reason, "run it again with another `--out`")
         parts = ["# No fix", reason[:1].upper() + reason[1:]]

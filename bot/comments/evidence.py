@@ -8,7 +8,7 @@ from typing import Final
 from bot.data.run import Run
 from bot.safe_text import block, code, details, prose, script_block
 from pipeline.data.suite_reports import SuiteReport
-from pipeline.data.types import Account, Reproduction, Rung, Selection
+from pipeline.data.types import NOT_FIXED, Account, Reproduction, Rung, Selection
 from pipeline.languages.registry import find_counts, find_error, read_test_outcome
 from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
@@ -65,7 +65,7 @@ def describe_minutes(seconds: float) -> str:
 
 def describe_test(selection: Selection) -> str:
     test = selection.evidence.reproduction
-    if not selection.is_proven:
+    if not selection.is_shown:
         return f"**Unproven.** {prose(selection.evidence.unproven, 1500)}"
     before, after = (result_words(test.path, run) for run in (test.before, test.after))
     if not test.after.passed:
@@ -175,6 +175,41 @@ def test_sentence(selection: Selection) -> str:
     if source and test.rung == "the edit's own tests":
         kind = f"holds the test, which came with the edit from {prose(source, 200)}"
     return f"{code(test.path)} {kind}."
+
+
+def unseen_sentence(selection: Selection) -> str:
+    """That the issue was not seen in the unedited code; empty where a script reported it."""
+    proof = selection.evidence
+    if not proof.unseen:
+        return ""
+    later = sum(run.exit_code == NOT_FIXED for run in proof.votes.base)
+    return (
+        "**What the issue describes does not happen here, as far as I can see:** all "
+        f"{proof.unseen} scripts that I wrote from its text alone pass without any change. "
+        f"This edit rests on {pluralize(later, 'script')} that {agree(later, 'shows', 'show')} "
+        "something else, found in the code."
+    )
+
+
+def standing_sentence(selection: Selection) -> str:
+    """How much a test that can be committed shows, by the definition of `Selection.is_proven`."""
+    suite = selection.evidence.suite
+    if selection.is_proven and suite:
+        ran = pluralize(len(suite.before.passed), "test")
+        return (
+            "**Proven**: this test failed before the change and passes after it, and of the "
+            f"repository's own tests that I ran, the {ran} that passed before still "
+            f"{agree(len(suite.before.passed), 'passes', 'pass')}."
+        )
+    lack = "this repository's own tests were not run with the change"
+    if suite:
+        lack = "none of the tests that ran is known to use a changed module"
+        if suite.broken:
+            lack = f"the change breaks {pluralize(len(suite.broken), 'test')} that passed before"
+    return (
+        "**Shown, not proven**: this test failed before the change and passes after it, but "
+        f"{lack}."
+    )
 
 
 def unproven_title(title: str) -> str:

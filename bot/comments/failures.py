@@ -57,6 +57,10 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "this looks fixed already. Do you still see it in a version that has the commit below? If "
         "so, add a script that fails there, then {again}; if not, please close the issue."
     ),
+    "not reproduced": (
+        "I cannot reproduce it. Add a script that fails on the current code, with the versions and "
+        "settings that it needs, then {again}; if it is fixed, please close the issue."
+    ),
     "question": (
         "this reads as a question, and I only fix code. If something is wrong, say what should "
         "happen and what happens, then {again}."
@@ -83,7 +87,7 @@ def no_fix_headline(result: NoFix, fixed_by: int | None = None) -> str:
         if fixed_by:
             since += f", merged with #{fixed_by}"
         return f"I changed nothing. {reason[0].upper()}{reason[1:]}\n\n{since}"
-    if result.reason in ("question", "unclear wish", "not this repository"):
+    if result.reason in ("not reproduced", "question", "unclear wish", "not this repository"):
         return f"I changed nothing: {reason}"
     return f"I did not find a fix that I am confident in: {reason}"
 
@@ -91,6 +95,8 @@ def no_fix_headline(result: NoFix, fixed_by: int | None = None) -> str:
 def script_headline(result: NoFix) -> str:
     if result.fixed_since:
         return "A script that fails before that commit, and passes since"
+    if result.reason == "not reproduced":
+        return "A script written from the issue, which passes on the current code"
     return "A script that fails on the current code"
 
 

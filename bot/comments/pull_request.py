@@ -11,8 +11,10 @@ from bot.comments.evidence import (
     estimate_sentence,
     render_opening,
     result_words,
+    standing_sentence,
     test_sentence,
     unproven_section,
+    unseen_sentence,
 )
 from bot.comments.evidence_details import render_failed, render_further, render_limits, render_suite
 from bot.comments.run_details import render_context
@@ -122,9 +124,9 @@ def _render_body(
     destinations: str,
 ) -> str:
     fixes, proof = f"Fixes #{run.issue}", evidence_sections(selection, characters)
-    opening = render_opening(run, selection, accounts)
+    first, opening = unseen_sentence(selection), render_opening(run, selection, accounts)
     if template is None:
-        above = [opening, *explanation_sections(selection), fixes, *proof]
+        above = [first, opening, *explanation_sections(selection), fixes, *proof]
     else:
         text = TemplateTexts(
             cause=prose(selection.evidence.cause, 3000),
@@ -133,6 +135,7 @@ def _render_body(
             tests=describe_test(selection),
         )
         above = [
+            first,
             opening,
             fill_template(template, text),
             details("Evidence", "\n\n".join(filter(None, proof))),
@@ -167,7 +170,7 @@ def evidence_sections(
     """
     shown = (
         _reproduction_section(selection, characters, commits=commits)
-        if selection.is_proven
+        if selection.is_shown
         else unproven_section(selection, characters)
     )
     return (
@@ -202,6 +205,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             f"{test_sentence(selection)} It {before} on the original code and {after} "
             f"with the change; both ran in a sandbox without network." + (alone if commits else ""),
             run_it,
+            standing_sentence(selection),
             _log("Before: it fails", test.before, characters),
             details("After: it passes", block(show_end(test.after.output), characters)),
         ]

@@ -74,7 +74,7 @@ class Publication:
     @property
     def pull_title(self) -> str:
         """The title of the pull request: its commit's, marked when the edit is unproven."""
-        return self.title if self.selection.is_proven else unproven_title(self.title)
+        return self.title if self.selection.is_shown else unproven_title(self.title)
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
         return self.commit_style.format_message(title, body, identity, self.co_author)
@@ -296,7 +296,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
     run, config, settings = ctx.run, ctx.config, ctx.settings
     codebase = await Codebase.open(ctx.checkout.git_dir, ctx.checkout.base)
     hosts = external_hosts(fix.sent_to, settings, by_app=True)
-    proven = fix.result.is_proven
+    proven = fix.result.is_shown
     return Publication(
         run=run,
         issue=issue,
@@ -340,7 +340,7 @@ async def prepare_record(
         head=CommitSha(""),
         test_path=test.path,
         test_files=tuple(sorted(list_paths(test.diff))),
-        proven=publication.selection.is_proven,
+        proven=publication.selection.is_shown,
         command=test.command,
         ready_when_green=publication.ready_when_green,
     )

@@ -236,6 +236,8 @@ class Evidence(Frozen):
     """Deviations from the normal course, in sentences. Untrusted."""
     cut_short: str = ""
     """The ceiling that ended the work early, as a sentence; empty if there was none."""
+    unseen: int = 0
+    """How many scripts were written from the issue alone, if all pass on the unedited code."""
     unproven: str = ""
     """Why the edit is proposed although it is unproven, in sentences; empty if it is proven.
     Untrusted."""
@@ -253,9 +255,16 @@ class Selection(Frozen):
     evidence: Evidence
 
     @property
-    def is_proven(self) -> bool:
-        """Whether a test of the repository failed without the edit and passed with it."""
+    def is_shown(self) -> bool:
+        """Whether a test that can be committed failed without the edit and passed with it."""
         return not self.evidence.unproven
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the tests near the edit ran as well, and it breaks none."""
+        suite = self.evidence.suite
+        ran = suite is not None and suite.before.passed and not suite.unreached
+        return self.is_shown and bool(ran) and not (suite and suite.broken)
 
 
 NoFixReason = Literal[
@@ -271,6 +280,7 @@ NoFixReason = Literal[
     "out of budget",
     "out of time",
     "already fixed",
+    "not reproduced",
     "question",
     "unclear wish",
     "not this repository",
@@ -314,8 +324,8 @@ class NoFix(Frozen):
     details: tuple[str, ...] = ()
     """Sentences for the maintainer. May quote the repository or a model: untrusted."""
     script: str = ""
-    """A script that fails on the current code, or on the code before `fixed_since`; empty if there
-    is none. Untrusted."""
+    """A script that fails on the current code, or on the code before `fixed_since`; if it is `not
+    reproduced`, one that passes; empty if there is none. Untrusted."""
     script_suffix: str = ""
     fixed_since: FixedSince | None = None
     """With the reason `already fixed`."""

@@ -229,6 +229,8 @@ class EditTask:
     own_tests: OwnTests | None = None
     direction: Direction = _INDEPENDENT
     habits: Habits = _NO_HABITS
+    unseen: int = 0
+    """See `Evidence`: a reply may then say that nothing is left to fix."""
 
     async def compare(self, diff: str) -> SuiteReport | None:
         """Compare the repository's own tests without and with `diff`, if there are any to run."""
@@ -251,4 +253,5 @@ class EditTask:
             "located": direction.located,
             "others": to_template_values(direction.others),
             "agree": direction.agree,
+            "unseen": self.unseen,
         }

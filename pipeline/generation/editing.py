@@ -166,6 +166,17 @@ def _count_turns(state: State) -> str:
     return pluralize(len(state.attempts), "turn")
 
 
+def read_end(task: EditTask, state: EditingState, reply: str) -> ReplyKind | Malformed | None:
+    """What a reply says if it ends the work without an edit of its own; None if it does not, or may
+    not: one that was shown is right, or nothing is left to fix."""
+    if not task.unseen or some_tags(reply, "fixed", "edit", "script") != {"fixed": ""}:
+        return read_informed(task.direction, state, reply)
+    if any(run.exit_code == NOT_FIXED for run in state.base):
+        return Malformed("Your script reports the issue on the code as it is: something is left.")
+    state.patches = []
+    return ReplyKind.APPROVED
+
+
 def take_summary(state: EditingState, reply: str, *blocks: str) -> None:
     """Keep the summary that stands in `reply` beside one of its `blocks`, if there is one."""
     found = some_tags(reply, "summary", *blocks)
@@ -243,8 +254,8 @@ class EditingMachine(Machine[EditingState]):
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
         if self._options.summaries:
             take_summary(state, reply, "edit", "script")
-        if (same := read_informed(self._task.direction, state, reply)) is not None:
-            return same
+        if (said := read_end(self._task, state, reply)) is not None:
+            return said
         pair = some_tags(reply, "edit", "script", "approve")
         if not isinstance(pair, Malformed) and "edit" in pair and pair.get("script", "").strip():
             state.approved_ahead = "approve" in pair and self._options.approve_ahead

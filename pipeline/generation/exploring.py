@@ -29,7 +29,7 @@ from pipeline.generation.editing import (
     MOST_NAMED,
     EditingState,
     describe_near_tests,
-    read_informed,
+    read_end,
     take_made_up,
     take_summary,
     tell_broken,
@@ -307,8 +307,8 @@ class ExploringMachine(Machine[ExploringState]):
     async def read(self, state: ExploringState, reply: str) -> ReplyKind | Malformed:
         if self._options.summaries:
             take_summary(state, reply, *_TAGS)
-        if (same := read_informed(self._task.direction, state, reply)) is not None:
-            return same
+        if (said := read_end(self._task, state, reply)) is not None:
+            return said
         pair = some_tags(reply, *_TAGS)
         if not isinstance(pair, Malformed) and set(pair) == {"script", "edit"}:
             return await self._take_pair(state, pair["script"], pair["edit"])

@@ -24,7 +24,12 @@ from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.other_call_sites import weigh_elsewhere
 from pipeline.selection.scoring.canonical import read_base
-from pipeline.selection.scoring.confidence import limit_unfitted, recalibrate
+from pipeline.selection.scoring.confidence import (
+    BASE_RATE,
+    MOST_UNTESTED,
+    limit_unfitted,
+    recalibrate,
+)
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests
 from pipeline.selection.ties import compare_by_brought_tests, score_candidates
 from pipeline.selection.verdict import (
@@ -104,9 +109,16 @@ class Judge:
     """Chooses among edits by `options.selection`. Saves every execution and reply."""
 
     def __init__(
-        self, workspace: Workspace, *, model: Model | None, reward: Reward | None = None
+        self,
+        workspace: Workspace,
+        *,
+        model: Model | None,
+        reward: Reward | None = None,
+        unseen: int = 0,
     ) -> None:
-        """Without a `model`, methods that ask one take the first finalist instead."""
+        """Without a `model`, methods that ask one take the first finalist instead. `unseen`: see
+        `Evidence`."""
+        self._unseen = unseen
         self._workspace = workspace
         self._store = workspace.store
         self._options = workspace.options
@@ -146,6 +158,7 @@ class Judge:
             options=self._options,
             model=self._asks_model,
             reward=self._reward is not None,
+            unseen=self._unseen,
         )
         await self._store.save(f"question/{method}", question)
         table = await self._vote(candidates, tests)
@@ -316,13 +329,15 @@ class Judge:
         return await self._gate(standings, found, reproduced=True)
 
     def _limit_confidence(self, verdict: Verdict) -> Verdict:
-        """`verdict` with less confidence in a language on which it was not calibrated."""
+        """`verdict` with less confidence where the issue was not seen, where no test of the
+        repository ran, or in a language on which it was not calibrated."""
         facts = main_language(self._workspace.codebase).facts
+        most = BASE_RATE if self._unseen else 1.0 if verdict.suite else MOST_UNTESTED
+        verdict = replace(verdict, confidence=min(most, verdict.confidence))
         if facts.calibrated or not verdict.confidence:
             return verdict
-        per_test = _count_tests(verdict) > 1
         learnt = self._options.recalibration
-        limited = limit_unfitted(verdict.confidence, per_test=per_test)
+        limited = limit_unfitted(verdict.confidence, tests=_count_tests(verdict))
         name = name_language(self._workspace.codebase) or "this language"
         note = f"The probability is not calibrated for {name}."
         if learnt:

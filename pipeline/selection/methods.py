@@ -15,10 +15,11 @@ earlier candidate.
   choosing.
 * `evidence`, ours: the sum of what the texts and the executions say, in log-odds; to those within
   `TIE_LOG_ODDS` of the best, a reward model adds its reward, weighted. Edits that behave alike in
-  `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), stand or fall
-  together: of these, one that also adds to tests or documentation comes first, then the one that
-  changes the fewest lines, then the one whose tests check the most; but not before those that the
-  texts and the agreement of the samples favour by more than `ALIKE_LOG_ODDS`.
+  `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), or that are the
+  same code, stand or fall together: of these, one that also mends or adds tests, what these read,
+  or documentation comes first, then the one that changes the fewest lines, then the one whose tests
+  check the most; but not before those that the texts and the agreement of the samples favour by
+  more than `ALIKE_LOG_ODDS`.
 
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
@@ -188,11 +189,12 @@ def _evidence(standings: Standings) -> list[SortKey]:
 
 
 def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
-    """A key that candidates share if they behave alike; unique without enough tests."""
-    standing = standings.entries[candidate]
+    """A key that candidates share if they behave alike; without enough tests, if they are the same
+    code."""
+    standing, breaks = standings.entries[candidate], int(standings.breaks(candidate))
     if len(standings.voters) < ALIKE_TESTS or not standings.reproduces(candidate):
-        return (candidate,)
-    return standing.behaves_as, int(standings.breaks(candidate))
+        return -1, standing.same_as, breaks
+    return standing.behaves_as, breaks
 
 
 def _quality_among_alike(standings: Standings, candidate: int, highest: float) -> SortKey:

@@ -124,6 +124,8 @@ class SelectionQuestion(Frozen):
     options: Options
     model: bool
     reward: bool
+    unseen: int = 0
+    """See `Evidence`."""
 
 
 class SavedSuiteReport(Frozen):

@@ -2,8 +2,8 @@
 
 tests of two samples ─▶ both see nothing to fix ─▶ the wave's other tests ─▶ all agree ─▶ NoFix
 
-Where scripts already pass, the commit that fixed the issue is looked for: without it, nothing is
-claimed.
+Where scripts already pass, the commit that fixed the issue is looked for: without it, the samples
+are told, and may find something left; if none shows it by a script, the issue is not reproduced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from pipeline.codebase.commit import FETCHED_COMMITS, Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context
-from pipeline.data.types import NOT_FIXED, FixedSince, JudgedEdits, NoFix, NoFixReason
+from pipeline.data.types import (
+    NOT_FIXED,
+    FixedSince,
+    JudgedEdits,
+    NoFix,
+    NoFixReason,
+    Selection,
+)
 from pipeline.edits.external import MOST_CONTENT, diff_commits
 from pipeline.generation.scripts import TestingState
 from pipeline.languages.registry import main_language
@@ -162,15 +169,42 @@ _REASONS: dict[NothingToFix, NoFixReason] = {
 
 
 class Triage(Frozen):
-    result: NoFix | None
+    """What the tests that were written before any edit say."""
+
+    result: NoFix | None = None
+    unseen: int = 0
+    """See `Evidence`."""
+    script: str = ""
+    """One of these scripts. Untrusted."""
+
+    def explain(self, result: Selection | NoFix, suffix: str) -> Selection | NoFix:
+        """`result`, with what these tests say of the issue."""
+        if not self.unseen:
+            return result
+        if isinstance(result, Selection):
+            return replace(result, evidence=replace(result.evidence, unseen=self.unseen))
+        if result.reason not in ("no reproduction", "no edit"):
+            return result
+        fact = (
+            f"All {self.unseen} scripts that were written from the issue's text alone pass on this "
+            "code, and nobody who then read the code could show that something is left."
+        )
+        return NoFix(
+            reason="not reproduced",
+            details=(fact,),
+            script=self.script,
+            script_suffix=suffix,
+            edits=result.edits,
+        )
 
 
 WriteTest = Callable[[int], Awaitable[TestingState]]
 """Writes the test of a sample, or loads it."""
 
 
-async def find_nothing_to_fix(resources: Resources, write_test: WriteTest) -> NoFix | None:
-    """Why there is nothing to fix, by the tests of the first samples; None if there may be.
+async def find_nothing_to_fix(resources: Resources, write_test: WriteTest) -> Triage:
+    """Why there is nothing to fix, by the tests of the first samples; without a result if there may
+    be.
 
     Those tests are saved as the samples' own, so that they are paid once. One sample alone decides
     nothing, nor does one whose services do not answer: the sampler tells that, and tries again.
@@ -181,21 +215,24 @@ async def find_nothing_to_fix(resources: Resources, write_test: WriteTest) -> No
     options, store = resources.options, resources.store
     count = min(options.samples, max(options.first_wave, _FIRST))
     if count < _FIRST or not options.triage:
-        return None
+        return Triage()
     if saved := await store.load(TRIAGE_KEY, Triage):
-        return saved.result
+        return saved
     await resources.begin("context", f"Writing {_FIRST} scripts that reproduce the issue.")
     written = await _write_tests(write_test, range(_FIRST))
     if all(state and _sees_nothing(state) for state in written):
         written += await _write_tests(write_test, range(_FIRST, count))
     states = [state for state in written if state and state.phase is not Phase.OUT_OF_BUDGET]
     if len(states) < len(written):
-        return None
-    result: NoFix | None = None
+        return Triage()
+    found = Triage()
     if all(map(_sees_nothing, states[:_FIRST])) and not any(map(_reports, states)):
         result = _answer(states) or await _find_fix(states, resources)
-    await store.save(TRIAGE_KEY, Triage(result=result))
-    return result
+        passing = [state.scripts[-1] for state in states if _passes(state)]
+        unseen = len(passing) if len(passing) == len(states) and result is None else 0
+        found = Triage(result=result, unseen=unseen, script=passing[0] if unseen else "")
+    await store.save(TRIAGE_KEY, found)
+    return found
 
 
 async def _write_tests(write_test: WriteTest, samples: range) -> list[TestingState | None]:

@@ -155,8 +155,10 @@ class Sampler:
     Each is saved under `testing/i` and `editing/i`.
     """
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, *, unseen: int = 0) -> None:
+        """`unseen`: see `Evidence`."""
         self._resources = resources
+        self._unseen = unseen
         self._model = resources.clock.limit(resources.model, "samples")
         self._generators = assign_generators(
             resources.options.generators,
@@ -340,8 +342,9 @@ class Sampler:
         key = f"editing/{number}"
         issue = await hear(issue, f"editing-{number}", resources)
         task = EditTask(
-            issue, start.context, number, seed, self._own_tests, direction, self._habits
-        )
+            issue, start.context, number, seed, self._own_tests, direction, self._habits,
+            self._unseen,
+        )  # fmt: skip
         resources.report(Written("edit", number, is_done=False))
         edit: EditingState
         if generator.machine == "explore":

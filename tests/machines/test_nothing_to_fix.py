@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from bot.comments.pull_request import pull_body
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.data.progress import StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.edits.external import LARGEST
 from pipeline.workflows.abstain import Lineage
+from sandbox.frozen import replace
+from tests.support.data.publishing import a_run
 from tests.support.data.repositories import add_commit
 from tests.support.data.solver_shop import (
     APPROVE,
@@ -117,6 +120,40 @@ async def test_scripts_that_always_passed_show_no_fix(shop: Shop, said: str) -> 
     )
     result = await shop.solver(model, samples=2).solve(ISSUE)
     assert not isinstance(result, NoFix) or result.reason != "already fixed"
+
+
+ALL_PASS = {"testing/0": [PASSING_SCRIPT, NOW], "testing/1": [PASSING_SCRIPT, NOW]}
+
+
+def told(model: ScriptedModel, number: int) -> str:
+    return str(model.conversations[f"editing/{number}"])
+
+
+async def test_where_no_script_sees_the_issue_samples_may_say_so_and_nothing_is_made_up(
+    shop: Shop,
+) -> None:
+    answers = {**COMMON, **ALL_PASS, "editing/0": [NOW], "editing/1": [GOOD_EDIT, NOW]}
+    model = ScriptedModel(answers)
+    result = await shop.solver(model, samples=2).solve(ISSUE)
+    assert isinstance(result, NoFix)
+    assert (result.reason, "All 2 scripts" in result.details[0]) == ("not reproduced", True)
+    assert "True" in result.script
+    assert "All 2 scripts" in told(model, 0)
+
+
+async def test_a_sample_may_not_call_fixed_what_its_script_reports(shop: Shop) -> None:
+    answers = {**COMMON, **ALL_PASS, "editing/0": [NOW]}
+    answers["editing/1"] = [GOOD_SCRIPT + GOOD_EDIT, NOW, APPROVE]
+    model = ScriptedModel(answers)
+    result = await shop.solver(model, samples=2).solve(ISSUE)
+    assert "something is left" in told(model, 1)
+    assert isinstance(result, Selection)
+    assert result.evidence.unseen == 2
+    assert result.confidence <= 0.5
+    body = pull_body(a_run(), result, ())
+    assert body.startswith("**What the issue describes does not happen here")
+    found = replace(result, evidence=replace(result.evidence, unseen=0))
+    assert pull_body(a_run(), found, ()).startswith("- **Before:**")
 
 
 async def test_one_script_that_reports_the_issue_is_enough_to_work_on_it(shop: Shop) -> None:

@@ -59,7 +59,7 @@ async def test_tests_that_the_edit_brought_are_taken_and_only_words_are_asked_fo
     assert not any("regression test" in sentence for sentence in shop.said)
     assert "shop/till.py" not in proof.diff
     assert len(model.conversations["reproduction"]) == 1
-    assert result.is_proven
+    assert result.is_shown
 
 
 async def test_tests_that_the_edit_brought_run_alone_where_others_of_their_file_fail(
@@ -162,7 +162,7 @@ async def test_without_any_place_the_edit_is_unproven_or_not_proposed(shop: Shop
     proof = result.evidence.reproduction
     assert (proof.rung, proof.diff) == ("none", "")
     assert (proof.before.exit_code, proof.after.exit_code) == (2, 0)
-    assert not result.is_proven
+    assert not result.is_shown
     assert "never_touch" in result.evidence.unproven
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.python.source import build_test_script
+from sandbox.program import SCRIPT_PATH
 
 _SCRIPT = """\
 import importlib
@@ -19,12 +20,12 @@ for name in {modules!r}:
         importlib.import_module(name)
     except BaseException:
         pass
-names = {{"__name__": "__main__", "__file__": __file__}}
+names = {{"__name__": "__main__", "__file__": {path!r}}}
 try:
-    exec(compile({text!r}, __file__, "exec"), names)
+    exec(compile({text!r}, {path!r}, "exec"), names)
 except BaseException:
     pass
-exec(compile({end!r}, __file__, "exec"), names)  # {nonce}
+exec(compile({end!r}, {path!r}, "exec"), names)  # {nonce}
 """
 _ENDS = {
     "raise SystemExit": "raise SystemExit(2)",
@@ -66,7 +67,8 @@ class Test{nonce}(unittest.TestCase):
 def write_control_script(text: str, diff: str, nonce: str) -> str:
     """See `Language.write_control_script`."""
     end = _ENDS[(_END.findall(text) or ["sys.exit"])[-1]]
-    return _SCRIPT.format(modules=_list_modules(diff), text=text, end=end, nonce=nonce)
+    modules = _list_modules(diff)
+    return _SCRIPT.format(modules=modules, text=text, end=end, nonce=nonce, path=SCRIPT_PATH)
 
 
 def write_failing_test(diff: str, conventions: Conventions, taken: Collection[str]) -> str:

@@ -18,19 +18,20 @@ from prompts.text import pluralize
 from sandbox.frozen import Frozen
 
 _MAX_LOG_ODDS = 6.0
-_BASE_RATE = 0.5
-"""Of edits that are right, in a language without data; its weight is that of the fit."""
+BASE_RATE = 0.5
+"""Of edits that are right, where nothing is known: in a language without data (its weight is that
+of the fit), and where what the issue reports was not seen."""
 _MOST_UNFITTED = 0.75
-_MOST_BY_EXIT_CODE = 0.6
-"""The highest probabilities in a language without data, where tests are told apart and where a
-suite has one exit code for all. Nothing was measured there: they say so."""
+MOST_UNTESTED = 0.6
+"""The highest probabilities in a language without data, and where the repository's tests did not
+run or have one exit code for all. Nothing was measured there: they say so."""
 
 
-def limit_unfitted(probability: float, *, per_test: bool) -> float:
+def limit_unfitted(probability: float, *, tests: int) -> float:
     """The probability in a language on which nothing was fitted: half-way to the base rate, and
-    below a limit."""
-    most = _MOST_UNFITTED if per_test else _MOST_BY_EXIT_CODE
-    return min(most, (probability + _BASE_RATE) / 2)
+    below a limit, by how many of the repository's tests ran."""
+    most = _MOST_UNFITTED if tests > 1 else MOST_UNTESTED if tests else BASE_RATE
+    return min(most, (probability + BASE_RATE) / 2)
 
 
 class Weights(Frozen):

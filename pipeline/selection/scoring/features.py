@@ -128,7 +128,8 @@ def _to_bag(counted: Counter[Hashable]) -> Bag:
 
 
 _CHECKING = re.compile(
-    r"\bdef test|\bfunc Test|\bassert|\braises\(|^[ \t]*>>> "
+    r"\bdef test|\bfunc Test|(?i:assert)|\braises\(|^[ \t]*>>> |\brefute\b|\bshould[A-Z]"
+    r"|\b(?:BOOST_|Q|TEST_)?(?:CHECK|REQUIRE|VERIFY|COMPARE|FAIL)\w* *\(|[.#]expect\w*\("
     r"|\b(?:it|test|describe|expect|should|TEST|TEST_F|EXPECT_\w+|ASSERT_\w+)\b *[(\"']"
     r"|@Test\b|\[(?:Test|Fact|Theory)\b|\b(?:Assert|require)\.|\bt\.(?:Error|Fatal|Run)",
     re.MULTILINE,
@@ -142,8 +143,8 @@ class Extent(NamedTuple):
     source: int
     """Lines in files that change the program's behaviour."""
     companions: frozenset[str]
-    """To which of tests, documentation and the changelog it adds; empty if it deletes a file of
-    one."""
+    """Which of tests with what they read, documentation and the changelog it adds to or mends;
+    empty if it deletes a file of one."""
     checks: int
     """The lines that check something in the tests that it adds."""
     characters: int
@@ -170,9 +171,11 @@ def measure_extent(diff: str) -> Extent:
 
 
 def _kind_of(file: FileDiff) -> str:
-    """Empty for a file beside tests that adds nothing which is checked."""
+    """Empty for a file beside tests that neither adds a check nor mends what was there."""
     if is_test(file.path):
-        return "tests" if _CHECKING.search("\n".join(_list_lines(file, "+"))) else ""
+        added = "\n".join(_list_lines(file, "+"))
+        mends = added and _list_lines(file, "-")
+        return "tests" if mends or _CHECKING.search(added) else ""
     return "the changelog" if is_changelog(file.path) else "documentation"
 
 

@@ -414,7 +414,7 @@ def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() 
     shown = render_vote_table(table, votes.candidates[1])
     assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
     assert "script 2 (flaky)" in shown
-    assert shown.endswith("\n- `#34` does not apply: `error: patch failed`")
+    assert shown.endswith("\n- `#34` is left out: `error: patch failed`")
 
 
 def test_how_each_edit_stands_is_beside_its_tests() -> None:

@@ -494,6 +494,7 @@ def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
 
 
 def test_where_nothing_was_fitted_the_probability_is_limited() -> None:
-    assert limit_unfitted(0.98, per_test=True) <= 0.75
-    assert limit_unfitted(0.98, per_test=False) <= 0.6
-    assert limit_unfitted(0.2, per_test=True) > 0.2
+    assert limit_unfitted(0.98, tests=2) <= 0.75
+    assert limit_unfitted(0.98, tests=1) <= 0.6
+    assert limit_unfitted(0.98, tests=0) <= 0.5
+    assert limit_unfitted(0.2, tests=2) > 0.2

@@ -183,6 +183,35 @@ def test_a_file_beside_the_tests_in_which_nothing_is_checked_is_no_test() -> Non
     assert measure_extent(CODE + data).companions == set()
 
 
+UNITY = TEST.replace("assert b", "    TEST_ASSERT_TRUE(b);")
+FIXTURE = "--- a/test/data/h.html\n+++ b/test/data/h.html\n@@ -1 +1 @@\n-<p>#</p>\n+<h1></h1>\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        UNITY,
+        FIXTURE,
+        *(
+            TEST.replace("assert b", line)
+            for line in (
+                "ck_assert_int_eq(a, b);",
+                "QCOMPARE(a, b);",
+                "XCTAssertEqual(a, b)",
+                "assert_that(a).equals(b)",
+                "a shouldBe b",
+                "try testing.expectEqual(a, b);",
+                "refute a",
+                "BOOST_CHECK_EQUAL(a, b);",
+                "QUnit.assert.equal(a, b)",
+            )
+        ),
+    ],
+)
+def test_every_frameworks_checks_and_mended_fixtures_are_tests(more: str) -> None:
+    assert measure_extent(CODE + more).companions == {"tests"}
+
+
 def test_an_edit_that_deletes_a_test_brings_nothing() -> None:
     assert measure_extent(CODE + NO_TEST + NEWS).companions == set()
 
