@@ -85,7 +85,8 @@ class Machine(ABC, Generic[S]):
 
     async def _ask(self, state: S) -> None:
         if len(state.attempts) >= self.attempts or self.is_spent(state):
-            state.phase = Phase.OUT_OF_ATTEMPTS
+            used_up = len(state.attempts) >= self.attempts
+            state.phase = Phase.OUT_OF_ATTEMPTS if used_up else Phase.OUT_OF_SHARE
             return
         asked = (*state.messages, Message(role="user", text=state.pending))
         sent = tuple(self.select_messages(asked))

@@ -18,8 +18,6 @@ from pipeline.run_errors import BudgetSpent, Ceiling, TimeSpent
 from prompts.text import agree, pluralize
 from sandbox.frozen import Frozen
 
-NOT_DESCRIBED = "The budget ran out before the model described this."
-
 _CEILINGS: dict[Ceiling, str] = {
     "run": "The limit for one run",
     "repository": "Today's limit for this repository (reset at 00:00 UTC)",

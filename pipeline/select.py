@@ -17,6 +17,7 @@ from pipeline.edits.suspicious import find_suspicious
 from pipeline.generation.testing import write_script
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.models.base import Model, Reward
+from pipeline.reasons import reason_of
 from pipeline.resources import Workspace
 from pipeline.selection.controls import rests_on, tell_whose_tests
 from pipeline.selection.judge import Judge
@@ -89,7 +90,7 @@ class ExternalJudge:
                 judged = _if_reproduced(await self._judge(issue, imported, tests, reproduced=True))
             elif spent and judged is None:
                 left = await self._judge(issue, imported, tests, reproduced=False)
-                return Choice(left, NoFix(reason="out of budget"))
+                return Choice(left, spent)
         if judged is None and first and first.table.self_serving:
             judged = first
         if judged is None:
@@ -141,9 +142,11 @@ class ExternalJudge:
             issue, imported.candidates, tests=tests, reproduced=reproduced
         )
 
-    async def _write_tests(self, model: Model, issue: Issue) -> tuple[list[TestScript], bool]:
-        """Scripts that report the issue, from one wave of testing machines; whether the budget ran
-        out."""
+    async def _write_tests(
+        self, model: Model, issue: Issue
+    ) -> tuple[list[TestScript], NoFix | None]:
+        """Scripts that report the issue, from one wave of testing machines; which ceiling ended it
+        early, if one did."""
         options = self._workspace.options
         count = min(options.samples, options.first_wave)
         await self._workspace.begin(
@@ -155,7 +158,10 @@ class ExternalJudge:
             (write_script(issue, resources, sample=number) for number in range(count)),
         )
         scripts = dict.fromkeys(best[0] for state in states if (best := state.best()))
-        return list(scripts), any(state.phase is Phase.OUT_OF_BUDGET for state in states)
+        spent = next((state for state in states if state.phase is Phase.OUT_OF_BUDGET), None)
+        if spent is None:
+            return list(scripts), None
+        return list(scripts), NoFix(reason=reason_of(spent.reached), details=(spent.ceiling,))
 
 
 def _to_choice(judged: Judgement, imported: ImportedEdits, least: float = 0.0) -> Choice:

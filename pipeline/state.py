@@ -18,6 +18,8 @@ class Phase(StrEnum):
     EXECUTING = "executing"
     APPROVED = "approved"
     OUT_OF_ATTEMPTS = "out of attempts"
+    OUT_OF_SHARE = "out of share"
+    """The share of the run's money that one sample may spend."""
     OUT_OF_CONTEXT = "out of context"
     REFUSED = "refused"
     OUT_OF_BUDGET = "out of budget"
@@ -58,6 +60,26 @@ class State(BaseModel):
     """With OUT_OF_BUDGET: the ceiling that was reached, as a sentence. Never saved."""
     reached: Ceiling | None = None
     """With OUT_OF_BUDGET: the owner of that ceiling (see `Ceiling`). Never saved."""
+
+    def describe_end(self) -> str:
+        """What ended it before its work was accepted, as a clause; empty if it was."""
+        match self.phase:
+            case Phase.OUT_OF_ATTEMPTS:
+                malformed = self.attempts.count(ReplyKind.MALFORMED)
+                count = len(self.attempts)
+                replies = f"{count:,} {'reply' if count == 1 else 'replies'}"
+                unread = f", {malformed:,} of them in a form that I could not use" * bool(malformed)
+                return f"the model had used up its {replies}{unread}"
+            case Phase.OUT_OF_SHARE:
+                return "the sample had spent its share of the run's money"
+            case Phase.OUT_OF_CONTEXT:
+                return "the conversation became longer than the model takes"
+            case Phase.REFUSED:
+                return "the model declined to answer"
+            case Phase.OUT_OF_BUDGET:
+                return self.ceiling.rstrip(".")
+            case _:
+                return ""
 
     def add_reply(self, asked: Sequence[Message], reply: Reply) -> None:
         """Continue the conversation by the reply to `asked`."""

@@ -235,7 +235,7 @@ def _explain_error(error: Exception, request: LocalRequest) -> Iterator[str]:
         case OSError():
             yield f"{error.filename or request.out}: {error.strerror or error}."
         case _:
-            yield f"{type(error).__name__}: {with_words(error)}"
+            yield with_words(error) or f"It failed with {type(error).__name__}."
     if isinstance(error, EnvironmentFailed):
         yield f"Failed command: {error.command}\n{error.log.rstrip()}"
         yield (

@@ -27,7 +27,7 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "problem, what you expected and what happened, then {again}."
     ),
     "no edit": (
-        "none of the edits that I wrote could be applied. Add more detail to the issue, "
+        "I have no edit that can be applied; why stands below. Add more detail to the issue, "
         "then {again}."
     ),
     "no edit passes its test": (

@@ -26,8 +26,8 @@ class Note(StrEnum):
     """Comments on our own pull requests, each posted once."""
 
     TRIED = (
-        "I tried, but found no edit that does this and passes the reproduction test. The branch is "
-        "unchanged; this needs a person."
+        "I tried, but found no edit that does this and passes the reproduction test{why}. The "
+        "branch is unchanged; this needs a person."
     )
     OUT_OF_MONEY = (
         "I reached the spending limit for one run, so the branch is unchanged. Raise `budget.run` "
@@ -153,16 +153,24 @@ def describe_conflict(branch: str) -> tuple[str, str]:
     )
 
 
+_UNCHANGED: Final = "I changed nothing on this branch."
+
+
 def review_answer(answers: Sequence[tuple[str, str]], head: str) -> str:
     """To reviewers: what was changed, or why nothing was. `head` is empty if nothing was pushed.
 
     `answers` holds (login, untrusted text); answers to several people are labelled with the login.
+    Without a change they are quoted: they may speak of one.
     """
-    done = f"Done in {head}." if head else "I changed nothing."
-    if len({text for _, text in answers}) == 1:
-        return f"{done} {prose(answers[0][1], 2000)}"
-    each = [f"@{by}: {prose(text, 2000)}" for by, text in answers]
-    return "\n\n".join([done, *each])
+    texts = [(by, prose(text, 2000)) for by, text in answers]
+    if not head:
+        texts = [(by, "\n".join(f"> {one}" for one in text.split("\n"))) for by, text in texts]
+    if len({text for _, text in texts}) == 1:
+        only = texts[0][1]
+        return f"Done in {head}. {only}" if head else f"{_UNCHANGED} The model says:\n\n{only}"
+    each = [f"@{by}: {text}" if head else f"To @{by}:\n\n{text}" for by, text in texts]
+    first = f"Done in {head}." if head else f"{_UNCHANGED} The model says:"
+    return "\n\n".join([first, *each])
 
 
 def outsiders_note(untrusted: int) -> str:

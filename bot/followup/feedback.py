@@ -285,7 +285,8 @@ async def answer_reviews(
     def text(about: list[tuple[int, Remark]], more: str) -> str:
         if lost or not revised.answer:
             note = Note.OUT_OF_MONEY if revised.spent_ceiling == "run" else Note.TRIED
-            body = note.format(name=ctx.settings.app_name)
+            why = f": {revised.ended}" if revised.ended else ""
+            body = note.format(name=ctx.settings.app_name, why=why)
         else:
             remark = [(remark.by, revised.reply_to(place)) for place, remark in about]
             body = followup.review_answer(remark, here)

@@ -89,7 +89,8 @@ async def address_reviews(ctx: PullRun) -> PullRun:
         try:
             sha = await _commit(ctx, head, head.base, revised.patch.diff, title, revised.answer)
         except UnfitDiff:
-            revised = Revision(patch=None, answer="")
+            ended = "the edit does not fit the branch"
+            revised = Revision(patch=None, answer="", ended=ended)
     if sha and revised.patch:
         ctx = await _push(ctx, sha, expected=batch.head, edit=revised.patch)
         sha = ctx.pull.head_sha

@@ -94,8 +94,15 @@ class _Places:
 @dataclass(frozen=True)
 class _Words:
     title: str
-    cause: str = reasons.NOT_DESCRIBED
-    change: str = reasons.NOT_DESCRIBED
+    cause: str
+    change: str
+
+    @classmethod
+    def without_model(cls, issue: Issue, candidate: Candidate, why: str) -> _Words:
+        """What is said where no model described the edit: `why`, and what its author left."""
+        said, missing = candidate.summary.partition("Record: ")[0].strip(), f"Not described: {why}."
+        change = f"{missing} Who wrote it said: {said}" if said else missing
+        return cls(f"Fix: {issue.title}", missing, change)
 
 
 class ReproductionStep:
@@ -126,7 +133,7 @@ class ReproductionStep:
         own = await self._climb(
             f"rungs/{at}/own", lambda: use_own_tests(candidate.patch, runners, self._resources)
         )
-        words, cut_short = _Words(f"Fix: {issue.title}"), ""
+        words, cut_short = None, ""
         if own.failing:
             judged = judged.with_note(
                 f"Some tests that the edit adds to {own.failing} fail with it. Fix or remove them "
@@ -138,12 +145,15 @@ class ReproductionStep:
             plan = None if found else await self._plan_test(places)
             self._resources.say(_describe_work(plan, brought=found is not None))
             state = await self._ask(issue, judged, script, plan, at)
+            why = state.describe_end() or "the model sent no description"
+            words = _Words.without_model(issue, candidate, why)
             if state.has_words:
                 words = _Words(state.title, state.cause, state.change)
             found = state.reproduction if is_finished(state) else found
             problems.append(state.problem)
         except BudgetSpent as spent:
             cut_short = reasons.budget_sentence(spent)
+            words = _Words.without_model(issue, candidate, cut_short.rstrip("."))
             if found is None and not is_good_enough(table, at):
                 known = (cut_short, *vote_sentences(table, judged.verdict.standings))
                 lack = reasons.reason_of(spent.of)

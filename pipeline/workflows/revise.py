@@ -60,6 +60,8 @@ class Revision(Frozen):
     one. If the tuple is empty, all of `answer` is for everyone. Untrusted."""
     spent_ceiling: Ceiling | None = None
     """The owner of the ceiling that ended the work early; None if it finished."""
+    ended: str = ""
+    """What else ended it early, as a clause; empty if it finished."""
 
     def reply_to(self, place: int) -> str:
         """The answer to the review at `place` of the feedback."""
@@ -79,6 +81,8 @@ class ReviseState(State):
     answer: str = ""
     reminded: bool = False
     """Whether the model was reminded once that a review has no answer."""
+    refused: bool = False
+    """Whether an edit of its was not taken, of which it is reminded once."""
 
 
 class ReviseMachine(Machine[ReviseState]):
@@ -128,6 +132,7 @@ class ReviseMachine(Machine[ReviseState]):
                     never_touch=self._resources.options.never_touch,
                 )
                 if isinstance(edited, Malformed):
+                    state.refused = True
                     return edited
                 for path in (*self._task.test_files, self._task.test):
                     if path in edited.contents:
@@ -146,6 +151,12 @@ class ReviseMachine(Machine[ReviseState]):
             )
         if self._task.conflicts and not state.patches:
             return Malformed("Without an <edit> there is nothing to push. Send one.")
+        if state.refused and not state.patches:
+            state.refused = False
+            return Malformed(
+                "None of your edits was taken, so nothing is changed. Send the <edit> again, or an "
+                "<answer> that speaks of no change."
+            )
         count = len(self._task.feedback)
         texts = split_replies(body, count) or ("",) * count
         if count > 1 and not all(texts) and not state.reminded:
@@ -197,7 +208,8 @@ async def revise(
     )
     state = await drive_on_budget(machine, ReviseState, resources.store, REVISING_KEY)
     if state.phase is not Phase.APPROVED:
-        return Revision(patch=None, answer="", spent_ceiling=state.reached)
+        ended = state.describe_end()
+        return Revision(patch=None, answer="", spent_ceiling=state.reached, ended=ended)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)
     patch = state.patches[-1] if state.patches and red else None
     replies = split_replies(state.answer, len(task.feedback))

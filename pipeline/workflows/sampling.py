@@ -397,13 +397,14 @@ def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:
     spent = next((state for one in samples if (state := one.out_of_budget)), None)
     if spent:
         return NoFix(reason=reasons.reason_of(spent.reached), details=(spent.ceiling,))
-    if all(sample.edit is None for sample in samples):
-        return NoFix(
-            reason="no reproduction", details=("The model wrote no script that could be run.",)
-        )
+    edits = [sample.edit for sample in samples if sample.edit]
+    states: Sequence[State] = edits or [sample.test for sample in samples]
+    ends = dict.fromkeys(filter(None, (state.describe_end() for state in states)))
+    what = "wrote an edit that applies" if edits else "wrote a script that could be run"
+    why = f": {'; '.join(ends)}" if ends else ""
     return NoFix(
-        reason="no edit",
-        details=("A script reproduces the issue, but the model sent no edit that applies.",),
+        reason="no edit" if edits else "no reproduction",
+        details=(f"None of {pluralize(len(states), 'sample')} {what}{why}.",),
     )
 
 

@@ -371,7 +371,7 @@ async def test_its_money_ends_it_and_few_replies_are_announced_by_their_price(sh
     explorer = machine(shop, model, dollars=7.9, samples=10)  # 0.1 a reply
     store = DirStore(shop.folder / "store")
     state = await drive(explorer, ExploringState, store, "editing/0")
-    assert (state.phase, len(state.attempts)) == (Phase.OUT_OF_ATTEMPTS, 8)
+    assert (state.phase, len(state.attempts)) == (Phase.OUT_OF_SHARE, 8)
     told = [message.text for message in state.messages if message.role == "user"]
     assert [at for at, text in enumerate(told) if "left: submit in time" in text] == [4, 5, 6, 7, 8]
     assert "5 replies left" in told[4]

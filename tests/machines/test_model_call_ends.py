@@ -14,8 +14,9 @@ from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
 from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
+from pipeline.reproduction.writer import ReproductionState
 from pipeline.solve import Solver
-from pipeline.state import Phase
+from pipeline.state import Phase, ReplyKind, State
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import (
@@ -94,11 +95,32 @@ async def test_one_sample_ends_alone_by(case: str, shop: Shop) -> None:
     assert (await phase_of(shop, 1)).phase is phase
 
 
+@pytest.mark.parametrize("case", ALONE)
+async def test_a_description_that_no_model_wrote_says_what_ended_it(case: str, shop: Shop) -> None:
+    answer, phase = ALONE[case]
+    async with service({"call": "reproduction", **answer}) as (model, _):
+        result = await solved(shop, model)
+    assert isinstance(result, Selection)
+    ended = ReproductionState(pending="", phase=phase, attempts=[ReplyKind.MALFORMED] * 3)
+    wanted = f"Not described: {ended.describe_end()}."
+    assert (result.evidence.cause, result.evidence.change.startswith(wanted)) == (wanted, True)
+
+
+def test_each_way_of_ending_has_its_own_words() -> None:
+    ways = [phase for phase in Phase if phase.final and phase is not Phase.APPROVED]
+    ends = {
+        State(pending="", phase=phase, ceiling="Today's limit was reached.").describe_end()
+        for phase in ways
+    }
+    assert len(ends - {""}) == len(ways)
+
+
 async def test_when_every_sample_is_refused_the_run_is_an_honest_no(shop: Shop) -> None:
     async with service({"call": "editing", "stop": "refusal", "reply": "No."}) as (model, _):
         result = await solved(shop, model)
     assert isinstance(result, NoFix)
     assert result.reason == "no edit"
+    assert "declined to answer" in result.details[0]
 
 
 PASSING: dict[str, dict[str, object]] = {

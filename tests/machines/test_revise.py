@@ -96,12 +96,23 @@ async def test_what_comes_to_no_end_pushes_nothing(
     shop: Shop, tmp_path: Path, answers: list[Answer]
 ) -> None:
     result, _ = await revised(shop, tmp_path, answers)
-    assert result == Revision(patch=None, answer="")
+    assert (result.patch, result.answer) == (None, "")
+    assert result.ended
 
 
 async def test_an_answer_alone_is_enough_where_nothing_clashes(shop: Shop, tmp_path: Path) -> None:
     result, _ = await revised(shop, tmp_path, [WORDS], conflicts=False)
     assert result == Revision(patch=None, answer="It adds <b>now</b>.")
+
+
+async def test_an_answer_after_an_edit_that_was_not_taken_may_claim_no_change(
+    shop: Shop, tmp_path: Path
+) -> None:
+    unfit = GOOD_EDIT.replace("result -= price", "nothing like it")
+    answers: list[Answer] = [unfit, WORDS, "<answer>\nIt is as it was.\n</answer>"]
+    result, model = await revised(shop, tmp_path, answers, conflicts=False)
+    assert (result.patch, result.answer) == (None, "It is as it was.")
+    assert "nothing is changed" in model.conversations["revising"][-1].text
 
 
 async def test_each_review_has_an_answer_of_its_own(shop: Shop, tmp_path: Path) -> None:
@@ -134,7 +145,7 @@ def test_numbers_that_no_review_has_are_text() -> None:
 async def test_a_ceiling_that_is_reached_is_reported(shop: Shop, tmp_path: Path) -> None:
     spent = BudgetSpent(1.0, 1.0, "repository")
     result, _ = await revised(shop, tmp_path, [spent], conflicts=False)
-    assert result == Revision(patch=None, answer="", spent_ceiling="repository")
+    assert (result.patch, result.spent_ceiling, bool(result.ended)) == (None, "repository", True)
 
 
 async def test_a_change_that_the_new_base_makes_needless_is_not_pushed(

@@ -256,7 +256,7 @@ TENDED: Bodies = {
     "answered, several people": followup.review_answer(
         [("alice", "Renamed."), ("carol", "It stays.")], CommitSha("abc1234")
     ) + followup.outsiders_note(2),
-    "not managed": Note.TRIED,
+    "not managed": Note.TRIED.format(why=": the model declined to answer"),
     "out of money": Note.OUT_OF_MONEY.format(name="capuchin"),
     "handed over": Note.HANDED_OVER,
     "ready without other checks": Note.NO_CHECKS,
