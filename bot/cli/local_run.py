@@ -451,7 +451,7 @@ async def finish(
     sys.stdout.flush()
     for note in price_notes(outcome.accounts):
         print_progress(note)
-    took = describe_minutes(display.seconds)
+    took = describe_minutes(seconds.whole or display.seconds)  # over all starts
     summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
     if report.outcome == "fix" and report.confidence is not None:
         summary += f", {report.confidence:.0%} likely to be right"

@@ -15,7 +15,7 @@ from bot.comments.settings_file import render_config
 from bot.comments.status import find_run
 from bot.data.github_facts import PullRequestFacts
 from bot.data.request import CommandRequest, Delay, PullUpdate, RunRequest, StartOutcome
-from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, StopReason
+from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, StopReason, now
 from bot.errors import Forbidden, NotFound, PublishRefused, Unprocessable
 from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.git.commits import detect_commit_style
@@ -370,7 +370,7 @@ async def show_status(ctx: CommandContext) -> str:
     wait = next((waiting.position for waiting in queue if waiting.run.id == run.id), None)
     at_work = run.status is not RunStatus.QUEUED and not run.status.final
     progress = await ctx.queue.storage.progress.load(run.id) if at_work else None
-    return replies.run_status(run, wait, progress)
+    return replies.run_status(run, wait, progress and replace(progress, at=now()))
 
 
 async def explain(ctx: CommandContext) -> str:

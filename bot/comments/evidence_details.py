@@ -189,27 +189,42 @@ def render_further(
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
         elsewhere = "reaches the changed lines from elsewhere"
-        what = elsewhere if script.after_choice else "distinguishes the best edits"
-        parts.append(details(f"Script{which} that {what}: {ends}", text))
+        what = elsewhere if script.after_choice else "tells edits apart"
+        parts.append(details(f"Further script{which}, which {what}: {ends}", text))
     if len(further) > 5:
         parts.append(f"And {pluralize(len(further) - 5, 'further script')}.")
     return "\n\n".join(parts)
 
 
-def render_failed(table: VoteTable, chosen: Candidate, characters: int) -> str:
-    """The first three scripts that show the issue and that the `chosen` edit fails, folded."""
+def render_scripts(
+    table: VoteTable, chosen: Candidate, order: Sequence[int], characters: int
+) -> str:
+    """The first five scripts of the table, folded and cut to `characters`: those that show the
+    issue and that the `chosen` edit fails come first, with its output."""
     at = next(c for c, one in enumerate(table.candidates) if one.patch == chosen.patch)
-    steady = [test for test in reproducing_tests(table) if test not in table.flaky]
-    failed = [test for test in steady if not table.runs[at][test].passed]
-    return "\n\n".join(
-        details(
-            f"Script {test + 1}, which the chosen edit fails: it may ask for more than the issue",
-            f"{script_block(table.tests[test].text, characters, table.script_suffix)}\n\n"
-            "With the chosen edit it prints:\n\n"
-            f"{block(table.runs[at][test].output, min(characters, 1500))}",
+    shown = [test for test in reproducing_tests(table) if test not in table.flaky]
+    failed = [test for test in shown if not table.runs[at][test].passed]
+    every = [*failed, *(test for test in range(len(table.tests)) if test not in failed)]
+    names = dict(enumerate(name_edits(table, order)))
+    parts: list[str] = []
+    for test in every[:5]:
+        ran = FurtherScript(
+            text=table.tests[test].text,
+            base=table.base[test],
+            candidates=tuple(table.distinct(range(len(table.candidates)))),
+            runs=tuple(table.runs[c][test] for c in table.distinct(range(len(table.candidates)))),
         )
-        for test in failed[:3]
-    )
+        title = f"Script {test + 1}: on the unedited code it {describe_end(ran.base)}; "
+        title += "; ".join(describe_ends(ran, names))
+        text = script_block(ran.text, characters, table.script_suffix)
+        if test in failed:
+            title += ". It may ask for more than the issue"
+            output = block(table.runs[at][test].output, min(characters, 1500))
+            text += f"\n\nWith the chosen edit it prints:\n\n{output}"
+        parts.append(details(title, text))
+    if len(every) > 5:
+        parts.append(f"And {pluralize(len(every) - 5, 'further script')}.")
+    return "\n\n".join(parts)
 
 
 def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int) -> list[str]:

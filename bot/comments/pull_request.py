@@ -16,17 +16,23 @@ from bot.comments.evidence import (
     unproven_section,
     unseen_sentence,
 )
-from bot.comments.evidence_details import render_failed, render_further, render_limits, render_suite
+from bot.comments.evidence_details import (
+    render_further,
+    render_limits,
+    render_scripts,
+    render_suite,
+)
 from bot.comments.run_details import render_context
 from bot.comments.status import omissions_note, pull_marker
 from bot.comments.vote_table import render_diffs, render_vote_table
 from bot.data.marks import EDIT_TABLE
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
-from pipeline.data.types import Account, Selection
+from pipeline.data.types import Account, Selection, VoteTable
 from pipeline.languages.registry import shorten_failures, show_end
 from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
+from pipeline.selection.verdict import list_faults
 from prompts.text import pluralize
 from sandbox.program import Execution
 
@@ -130,7 +136,7 @@ def _render_body(
     else:
         text = TemplateTexts(
             cause=prose(selection.evidence.cause, 3000),
-            change=prose(selection.evidence.change, 3000),
+            change=f"{prose(selection.evidence.change, 3000)}{_name_author(selection)}",
             issue=fixes,
             tests=describe_test(selection),
         )
@@ -154,10 +160,18 @@ def _render_body(
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
+def _name_author(selection: Selection) -> str:
+    """Whose words cause and change are, to stand below them."""
+    if not selection.evidence.described:
+        return ""
+    text = "Both in the words of the model that read the edit; what was run stands below."
+    return f"\n\n<sub>{text}</sub>"
+
+
 def explanation_sections(selection: Selection) -> tuple[str, ...]:
     return (
         f"## What was wrong\n\n{prose(selection.evidence.cause, 3000)}",
-        f"## What changed\n\n{prose(selection.evidence.change, 3000)}",
+        f"## What changed\n\n{prose(selection.evidence.change, 3000)}{_name_author(selection)}",
     )
 
 
@@ -221,10 +235,9 @@ def _votes_section(selection: Selection, characters: int) -> str:
     table = proof.votes
     flaky = f" I left out {pluralize(len(table.flaky), 'flaky script')}." if table.flaky else ""
     text = (
-        f"I wrote {pluralize(len(table.candidates), 'edit')} and "
-        f"{pluralize(len(table.tests), 'script')} for the issue, and ran "
-        "every script on every edit."
-        f"{flaky} {prose(proof.why, 2000)}"
+        f"I wrote {pluralize(len(table.candidates) - len(table.taken_over), 'edit')} and "
+        f"{pluralize(len(table.tests), 'script')} for the issue, and ran every script on every "
+        f"edit.{_taken_over_sentence(table)}{flaky} {prose(proof.why, 2000)}"
     )
     pairs = zip(table.candidates, proof.standings, strict=False)  # without standings, no pairs
     patch = selection.candidate.patch
@@ -238,15 +251,22 @@ def _votes_section(selection: Selection, characters: int) -> str:
         )
     if sure and selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
-    notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
+    found = (*proof.notes[:5], *list_faults(table, proof.order))
+    notes = "\n".join(f"- {prose(note, 400)}" for note in found)
     shown = render_vote_table(
         table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
     folded = details(EDIT_TABLE, shown)
-    failed = render_failed(table, selection.candidate, characters)
+    scripts = render_scripts(table, selection.candidate, proof.order, characters)
     further = render_further(proof.further, table, proof.order, characters)
     diffs = render_diffs(table, proof.order, characters, proof.standings)
-    return "\n\n".join(filter(None, [text, sure, notes, folded, failed, further, diffs]))
+    return "\n\n".join(filter(None, [text, sure, notes, folded, scripts, further, diffs]))
+
+
+def _taken_over_sentence(table: VoteTable) -> str:
+    if not (count := len(table.taken_over)):
+        return ""
+    return f" {pluralize(count, 'sample')} that read others took over one of these."
 
 
 def models_note(accounts: Sequence[Account]) -> str:

@@ -24,6 +24,7 @@ from bot.data.progress import Progress
 from bot.data.run import QueuePosition, Run, RunStatus
 from bot.repo_config.model import LayerProblem
 from bot.safe_text import code, details, prose
+from pipeline.data.code_places import Context
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption, price_range
 from prompts.text import pluralize
@@ -157,6 +158,13 @@ def _state_sentence(run: Run, wait: QueuePosition | None) -> str:
     )
 
 
+def _read_words(context: Context) -> str:
+    """How many files were read, and how many of these the solver was given."""
+    chosen = f"{pluralize(len(context.files), 'file')} for the model"
+    read = context.findings.read if context.findings else 0
+    return f"I read {pluralize(read, 'file')}, chose {chosen}" if read else f"I chose {chosen}"
+
+
 def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "") -> str:
     """Why a run ended as it did. `result` is the pipeline's; None if it produced none.
 
@@ -174,8 +182,9 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
                 reproduced=proof.reproduced,
             )
             parts += [
-                f"I looked at {pluralize(len(proof.context.files), 'file')} and wrote "
-                f"{pluralize(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)}"
+                f"{_read_words(proof.context)} and wrote "
+                f"{pluralize(len(proof.votes.candidates) - len(proof.votes.taken_over), 'edit')}. "
+                f"{prose(proof.why, 2000)}"
                 + (f" {sure}" if (sure := estimate_sentence(result)) else ""),
                 details(EDIT_TABLE, table),
             ]

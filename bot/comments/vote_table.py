@@ -68,7 +68,11 @@ def render_vote_table(
             "The reproduction test belongs to the chosen edit, and may ask for more than the issue "
             f"does: {FAILS.sign} there does not show that another edit is wrong."
         )
-    below = [["", *lines] for lines in (notes, rejected) if lines]
+    signs = [mark_script(run) for runs in (table.base, *table.runs) for run in runs]
+    signs += [mark_test(end) for end in reproduced]
+    legend = {mark.sign: mark.words for mark in signs if mark.sign} if shown else {}
+    legends = [" · ".join(f"{sign} {words}" for sign, words in legend.items())] if legend else []
+    below = [["", *lines] for lines in (legends, notes, rejected) if lines]
     return "\n".join([*rows, *(line for lines in below for line in lines)])
 
 

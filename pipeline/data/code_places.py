@@ -132,8 +132,9 @@ class Context(Frozen):
     numbered_entries: str = ""
     """If the models were told to add no changelog entry: the folder of its entries, whose names
     are issue numbers that are not known; else empty."""
-    followed: tuple[str, ...] = ()
-    """The files with the maintainers' own words that the models were shown."""
+    beside: tuple[str, ...] = ()
+    """What the models were shown besides: the nearest test file, the maintainers' own words and the
+    newest entries of the changelog."""
     search: SearchRecord | None = None
     """With the strategy `search`: where the cause is thought to be."""
 

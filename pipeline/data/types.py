@@ -155,6 +155,16 @@ class VoteTable(Frozen):
     script_suffix: str = ""
     """The ending of a script's name."""
 
+    @property
+    def taken_over(self) -> tuple[int, ...]:
+        """Indices of candidates that are the edit of a sample which theirs was shown."""
+        diffs = {one.sample: one.patch.diff for one in self.candidates}
+        return tuple(
+            c
+            for c, one in enumerate(self.candidates)
+            if one.patch.diff in (diffs.get(sample) for sample in one.informed_by)
+        )
+
     def votes(self, candidate: int) -> int:
         runs = enumerate(self.runs[candidate])
         return sum(run.passed for test, run in runs if test not in self.self_serving)
@@ -221,7 +231,9 @@ class Evidence(Frozen):
     title: str
     cause: str
     change: str
-    """The pull request's title, the cause and the change, in the model's words. Untrusted."""
+    """The pull request's title, the cause and the change. Untrusted."""
+    described: bool = True
+    """Whether a model described the edit; else these say why none did."""
     context: Context
     method: str = ""
     why: str = ""

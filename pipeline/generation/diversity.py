@@ -149,13 +149,15 @@ class FinishedSample(NamedTuple):
     broken: int
     """How many tests of the repository the edit broke."""
     summary: str = ""
+    base: Execution | None = None
+    """The same script without its edit."""
 
 
 def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
     """The edits of finished samples for informed ones; of those with the same code, the first."""
     alike: dict[str, list[TriedEdit]] = {}
-    for sample, diff, run, broken, summary in finished:
-        how = _describe_run(run)
+    for sample, diff, run, broken, summary, base in finished:
+        how = _describe_run(run, base)
         if broken:
             how += f" Tests of the repository that it breaks: {broken}."
         edit = TriedEdit(sample=sample, diff=diff, how=how, summary=summary)
@@ -196,14 +198,15 @@ def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
     ]
 
 
-def _describe_run(run: Execution | None) -> str:
+def _describe_run(run: Execution | None, base: Execution | None) -> str:
     if run is None:
         return "It was not run."
     if run.exit_code is None:
         return "With it, the script that its author had did not end by itself."
     meaning = {0: "passes", 2: "fails"}
     outcome = meaning.get(run.exit_code, "ends without a verdict")
-    return f"With it, the script that its author had {outcome} (exit code {run.exit_code})."
+    same = ", as it does without the edit" if base and base.exit_code == run.exit_code else ""
+    return f"With it, the script that its author had {outcome} (exit code {run.exit_code}){same}."
 
 
 _INDEPENDENT = Direction()

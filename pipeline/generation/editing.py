@@ -33,6 +33,10 @@ from sandbox.program import Execution
 MOST_NAMED = 5
 
 
+def describe_exit(run: Execution) -> str:
+    return f"exit code {run.exit_code}" if run.exit_code is not None else run.ending.value
+
+
 @dataclass(frozen=True)
 class NearTests:
     """Read by a template; the names are untrusted."""
@@ -81,6 +85,8 @@ class EditingState(State):
     """Each revision's run: the newest script with the newest edit at that time."""
     broken: list[tuple[str, ...]] = Field(default_factory=list[tuple[str, ...]])
     """Parallel to `edited`: the repository's own tests that the edit broke."""
+    tested: int = 0
+    """How many tests of the repository ran with the last edit that was compared."""
     warnings: list[str] = Field(default_factory=list[str])
     """Warnings about edits that do not parse or repeat another's."""
     made_up: tuple[str, ...] = ()
@@ -112,11 +118,19 @@ class EditingState(State):
 
     def describe_work(self) -> str:
         """What it did, from its record. Untrusted."""
-        ends = [str(run.exit_code) for run in self.edited if run.exit_code is not None]
-        text = f"It wrote {pluralize(len(self.patches), 'edit')} in {_count_turns(self)}."
-        if len(ends) > 1:
-            text += f" With each, its script ended with exit code {', '.join(ends[-MOST_NAMED:])}."
-        return text
+        turns = pluralize(len(self.attempts), "turn")
+        return f"It wrote {pluralize(len(self.patches), 'edit')} in {turns}. {self.describe_runs()}"
+
+    def describe_runs(self) -> str:
+        """What ran with its edits: its script, and tests of the repository."""
+        ends = [describe_exit(run) for run in self.edited[-MOST_NAMED:]]
+        told = f"Its script ran with the edit: {', '.join(ends)}." if ends else ""
+        ran = (
+            f"{pluralize(self.tested, 'test')} of the repository ran with it."
+            if self.tested
+            else ""
+        )
+        return " ".join(filter(None, (told, ran))) or "Nothing ran with the edit."
 
     def candidate(self, sample: int) -> Candidate | None:
         """The last edit, after any ending, with the last script that has a verdict on the base."""
@@ -160,10 +174,6 @@ async def take_made_up(state: EditingState, task: EditTask, codebase: Codebase) 
     new = tuple(one for one in dict.fromkeys(found) if one not in state.made_up)
     state.made_up += new
     return new
-
-
-def _count_turns(state: State) -> str:
-    return pluralize(len(state.attempts), "turn")
 
 
 def read_end(task: EditTask, state: EditingState, reply: str) -> ReplyKind | Malformed | None:
@@ -325,6 +335,7 @@ class EditingMachine(Machine[EditingState]):
         state.edited.append(runs[0])
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
+        state.tested = len(report.before.passed) if report else 0
         near = describe_near_tests(report, diff)
         made_up = await take_made_up(state, self._task, self._codebase)
         if state.approved_ahead and _is_fixed_cleanly(state) and not (near.to_mend or made_up):

@@ -28,6 +28,7 @@ from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import (
     MOST_NAMED,
     EditingState,
+    describe_exit,
     describe_near_tests,
     read_end,
     take_made_up,
@@ -75,14 +76,16 @@ class ExploringState(EditingState):
     def describe_work(self) -> str:
         count = len(self.commands)
         text = f"It ran {pluralize(count, 'command')} in {pluralize(len(self.attempts), 'turn')}"
-        return f"{text}, at last {'; '.join(self.commands[-MOST_NAMED:])}." if count else f"{text}."
+        last = f", at last {'; '.join(self.commands[-MOST_NAMED:])}" if count else ""
+        return f"{text}{last}. {self.describe_runs()}"
 
     def take(self, diff: str) -> None:
         """Continue with `diff`. The candidate stays the last edit that changes anything."""
         self.diff = diff
         if diff and (not self.patches or self.patches[-1].diff != diff):
             self.patches.append(Patch(diff=diff))
-            self.edited, self.broken = [], []  # they were found with another edit
+            # They were found with another edit.
+            self.edited, self.broken, self.tested = [], [], 0
 
 
 MOST_CHARACTERS = 100_000
@@ -395,8 +398,7 @@ class ExploringMachine(Machine[ExploringState]):
             dataclasses.replace(command, files={**command.files, **tools})
         )
         line = textwrap.shorten(state.text, 120, placeholder=" …")
-        end = run.ending.value if run.exit_code is None else f"exit code {run.exit_code}"
-        state.commands.append(f"`{line}` ({end})")
+        state.commands.append(f"`{line}` ({describe_exit(run)})")
         lost = ""
         if run.changes is not None:
             own = tuple(one for one in run.changes if self._is_scratch(one))
@@ -482,6 +484,7 @@ class ExploringMachine(Machine[ExploringState]):
         report = await self._task.compare(state.diff) if passes else None
         state.compared = state.diff if passes else ""
         state.broken.append(report.broken if report else ())
+        state.tested = len(report.before.passed) if report else 0
         near = describe_near_tests(report, state.diff)
         made_up = await take_made_up(state, self._task, self._codebase)
         clean = not (state.broken[-1] or near.to_mend or made_up)

@@ -36,7 +36,7 @@ def explain_choice(standings: Standings, verdict: Verdict) -> str:
     alike = _describe_alike(standings, verdict) if verdict.method == "evidence" else ""
     names = name_edits(standings.table, verdict.order)
     described = _describe_evidence(standings, chosen, names, alike=alike)
-    decision = _describe_decision(standings.table, verdict)
+    decision = _describe_decision(standings, verdict)
     return " ".join(filter(None, (*verdict.passed_over, decision, alike, described)))
 
 
@@ -54,12 +54,16 @@ def _describe_evidence(
     standings: Standings, candidate: int, names: Sequence[str], *, alike: str
 ) -> str:
     """The evidence about one candidate; `alike` is what was said of those that behave alike."""
-    stands = standings.entries[candidate]
+    stands, name = standings.entries[candidate], _call(standings.table, candidate, names)
     scripts = len(standings.voters)
-    parts = [f"It passes {_describe_share(stands.passes, scripts)} that reproduce the issue"]
+    if not standings.table.candidates[candidate].source:
+        name = name.replace("edit", "Edit", 1)
+    parts = [f"{name} passes {_describe_share(stands.passes, scripts)} that reproduce the issue"]
+    if not scripts:
+        parts = ["No script reproduces the issue"]
     if scripts == 1:
         verb = "passes" if stands.passes else "fails"
-        parts = [f"It {verb} the one script that reproduces the issue"]
+        parts = [f"{name} {verb} the one script that reproduces the issue"]
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
     parts += _describe_others(standings, candidate, names, alike=alike)
     if stands.broken is not None:
@@ -67,23 +71,30 @@ def _describe_evidence(
     return "; ".join(parts) + "."
 
 
+def _call(table: VoteTable, candidate: int, names: Sequence[str]) -> str:
+    name = names[candidate]
+    return name if table.candidates[candidate].source else f"edit {name}"
+
+
 def _describe_others(
     standings: Standings, candidate: int, names: Sequence[str], *, alike: str
 ) -> list[str]:
     """How many of the other edits support this one, unless `alike` says it."""
-    stands, count = standings.entries[candidate], len(standings.entries)
+    table, stands = standings.table, standings.entries[candidate]
+    count = len(standings.entries) - len(table.taken_over)
     group = behaving_alike(standings, candidate)
     is_said = _is_favoured_by_agreement(standings, candidate) or stands.support in (1, len(group))
     if alike and is_said:
-        rest = {names[c]: c for c in range(count) if c not in group}
+        rest = {names[c]: c for c in range(len(names)) if c not in group}
         return [
             f"edit {name} {_describe_difference(standings, rest[name])}" for name in sorted(rest)
         ]
     if count == 2:
         how = "makes the same change" if stands.support > 1 else "is written differently"
         return [f"the other edit {how}"]
-    if count > 2 and stands.support > 1:
-        equal = stands.support - 1
+    same = [c for c, one in enumerate(standings.entries) if one.same_as == stands.same_as]
+    equal = len([c for c in same if c not in table.taken_over and c != candidate])
+    if count > 2 and equal:
         verb, rest = agree(equal, "makes", "make"), count - 1
         which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
         return [f"{which} {verb} the same change"]
@@ -187,11 +198,33 @@ def _is_favoured_by_agreement(standings: Standings, candidate: int) -> bool:
     return fewer and len(likely) > 1 and codes == {standings.entries[candidate].same_as}
 
 
-def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
-    among = len(verdict.finalists)
+def _describe_passed_over(standings: Standings, verdict: Verdict, names: Sequence[str]) -> str:
+    """Why edits were not compared that pass more scripts than one that was."""
+    table, told = standings.table, dict[str, str]()
+    least = min(table.votes(c) for c in verdict.finalists)
+    shown = {names[c]: c for c in verdict.finalists}
+    for c, entry in enumerate(standings.entries):
+        if names[c] in shown or table.votes(c) <= least:
+            continue
+        alike = behaving_alike(standings, c)
+        like = next((name for name, other in shown.items() if other in alike), "")
+        same = next(
+            (n for n, o in shown.items() if standings.entries[o].same_as == entry.same_as), ""
+        )
+        how = f"behaves as {like} does in every script" if like else "has less evidence for it"
+        told[names[c]] = f"is the same code as {same}" if same else how
+    ours = not any(one.source for one in table.candidates)
+    return "".join(f" {'Edit ' * ours}{name} {how}." for name, how in told.items())
+
+
+def _describe_decision(standings: Standings, verdict: Verdict) -> str:
+    table = standings.table
     names = name_edits(table, verdict.order)
     chosen = verdict.order[0]
-    name = names[chosen] if table.candidates[chosen].source else f"edit {names[chosen]}"
+    among = sorted(dict.fromkeys(names[c] for c in verdict.finalists))
+    what = "" if any(one.source for one in table.candidates) else "edits "
+    those = f"{what}{join_names(among)}" if len(among) <= 5 else f"{len(among)} edits"
+    name = _call(table, chosen, names)
     match verdict.decided_by:
         case "only one":
             return "It was the only edit left."
@@ -199,10 +232,12 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
             decided = [one for one in verdict.further if not one.after_choice]
             how = _describe_further(decided, chosen, names)
             return (
-                f"A model chose {name} among the best {among}{how}.{_quote(verdict.reasons, names)}"
+                f"A model compared {those}, and chose {name}{how}."
+                f"{_describe_passed_over(standings, verdict, names)}"
+                f"{_quote(verdict.reasons, names)}"
             )
         case "model":
-            return f"A model chose {name} among {among} by reading them."
+            return f"A model read {those}, and chose {name}."
         case "reward model":
             return f"{_METHODS[verdict.method]} A reward model ranked it first among equals."
         case _:

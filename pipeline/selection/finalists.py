@@ -23,6 +23,8 @@ class DecidingScript(NamedTuple):
 
     text: str
     ends: str
+    opinion: bool = False
+    """Whether it is only what a first opinion on the same two saw: it decided nothing yet."""
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ class Judge:
             decided_by=decision.by,
             rounds=decision.rounds,
             further=decision.further,
-            notes=(*notes, *decision.notes, *_list_faults(table), *tell_uncontrolled(table)),
+            notes=(*notes, *decision.notes, *tell_uncontrolled(table)),
             reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
@@ -386,14 +386,6 @@ def _final_verdict(
         recalibration=standings.recalibration,
         standings=standings.entries,
     )
-
-
-def _list_faults(table: VoteTable) -> list[str]:
-    return [
-        f"A sample that read other edits found in one of them: “{candidate.fault}”"
-        for candidate in table.candidates
-        if candidate.fault
-    ]
 
 
 def _tell_skipped(

@@ -93,7 +93,8 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         had: list[DiscriminatingState] = []
         for order in ((one, other), (other, one)):
             # A second opinion sees the scripts of the first.
-            seen = [*decided, *_describe_scripts(further.list(), names, _list_shown(had))]
+            first = _describe_scripts(further.list(), names, _list_shown(had))
+            seen = [*decided, *(one._replace(opinion=True) for one in first)]
             pair = _pick(finalists, order, rest, out, seen)
             had.append(await ask(pair))
             further.add(had[-1].rounds, pair.indices)

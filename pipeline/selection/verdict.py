@@ -107,10 +107,23 @@ def name_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[str, ...]:
 
 
 def list_said(judged: Judgement) -> list[str]:
-    """What models said for the chosen edit when it was chosen, and of edits that they were shown.
-    Untrusted."""
-    faults = (candidate.fault for candidate in judged.table.candidates if candidate.fault)
+    """What models said for the chosen edit when it was chosen, and what one that was shown it found
+    wrong with it. Untrusted."""
+    own = judged.chosen and judged.chosen.sample
+    faults = (one.fault for one in judged.table.candidates if one.fault and one.fault_of == own)
     return [*(reason.text for reason in judged.verdict.reasons), *faults]
+
+
+def list_faults(table: VoteTable, order: Sequence[int]) -> list[str]:
+    """What samples found wrong with edits that they were shown, with the letters of both.
+    Untrusted."""
+    names = name_edits(table, order)
+    by_sample = dict(zip((one.sample for one in table.candidates), names, strict=True))
+    return [
+        f"A sample that read edit {by_sample[one.fault_of]} found a fault in it: “{one.fault}”"
+        for one in table.candidates
+        if one.fault and one.fault_of in by_sample
+    ]
 
 
 class SelectionQuestion(Frozen):

@@ -34,7 +34,7 @@ from pipeline.replies import NothingToFix
 from pipeline.resources import Resources, Workspace
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.scoring.confidence import explain_recalibration
-from pipeline.selection.verdict import Judgement, rank_edits
+from pipeline.selection.verdict import Judgement, list_faults, rank_edits
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.state import Phase
 from prompts.text import pluralize
@@ -356,10 +356,11 @@ def abstain(
     passed = {t: sum(runs[t].passed for runs in table.runs) for t in steady}
     best = max(steady, key=lambda t: passed[t], default=None)
     facts = vote_sentences(table, judged.verdict.standings) if table.candidates and votes else ()
+    faults = list_faults(table, judged.verdict.order)
     rejected = tuple(one.sentence for one in table.rejected)
     return NoFix(
         reason=reason,
-        details=(*first, *judged.verdict.notes, *facts, *rejected),
+        details=(*first, *judged.verdict.notes, *faults, *facts, *rejected),
         script="" if best is None else table.tests[best].text,
         script_suffix=table.script_suffix,
         suspects=suspect_files(table)[:10],

@@ -218,16 +218,17 @@ def find_words(paths: Iterable[str]) -> list[str]:
 async def note_habits(
     issue: Issue, context: Context, codebase: Codebase, exclude: Sequence[str] = ()
 ) -> Context:
-    """`context`, which names the maintainers' words that the models were shown, and says so if they
-    were told to add no entry to the changelog."""
-    words = await _read_words(codebase, exclude)
-    context = replace(context, followed=tuple(file.path for file in words))
-    if issue.number is not None:
-        return context
-    history = await read_history(codebase)
-    changelog, newest = await _read_changelog(codebase, history, _find_code(history))
-    folder = Habits(changelog=changelog, newest=newest).numbered_folder
-    return replace(context, numbered_entries=folder)
+    """`context`, which names the files that the models were shown besides, and says so if they were
+    told to add no entry to the changelog."""
+    habits = await read_habits(codebase, context, exclude)
+    forbidden = habits.forbids_entry(issue.number)
+    beside = (*([habits.nearest] if habits.nearest else []), *habits.words)
+    shown = beside if forbidden else (*beside, *habits.newest)
+    return replace(
+        context,
+        beside=tuple(file.path for file in shown),
+        numbered_entries=habits.numbered_folder if forbidden else "",
+    )
 
 
 async def _read_changelog(

@@ -96,13 +96,14 @@ class _Words:
     title: str
     cause: str
     change: str
+    described: bool = True
 
     @classmethod
     def without_model(cls, issue: Issue, candidate: Candidate, why: str) -> _Words:
         """What is said where no model described the edit: `why`, and what its author left."""
         said, missing = candidate.summary.partition("Record: ")[0].strip(), f"Not described: {why}."
         change = f"{missing} Who wrote it said: {said}" if said else missing
-        return cls(f"Fix: {issue.title}", missing, change)
+        return cls(f"Fix: {issue.title}", missing, change, described=False)
 
 
 class ReproductionStep:
@@ -349,6 +350,7 @@ def _build_selection(
         title=words.title,
         cause=words.cause,
         change=words.change,
+        described=words.described,
         context=context,
         method=verdict.method,
         why=verdict.why,

@@ -298,7 +298,8 @@ class Sampler:
                 run = edit.edited[-1] if edit.edited else None
                 broken = len(edit.broken[-1]) if edit.broken else 0
                 diff, summary = edit.patches[-1].diff, self._summarise(sample)
-                finished.append(FinishedSample(sample.number, diff, run, broken, summary))
+                base = edit.base[-1] if edit.base else None
+                finished.append(FinishedSample(sample.number, diff, run, broken, summary, base))
         return finished
 
     def _is_settled(self, finished: Sequence[FinishedSample]) -> bool:

@@ -90,7 +90,7 @@ async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Sh
     assert "reaches the changed lines from elsewhere: " in body
     assert "never" in body.partition("With the original code it prints")[2]
     # The choice is explained once, by what was known when it was made.
-    assert proof.why.count("A model chose") == 1
+    assert proof.why.count("A model compared") == 1
     assert "no further script told them apart" in proof.why
 
 

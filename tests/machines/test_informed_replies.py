@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.comments.pull_request import pull_body
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.generation.diversity import Direction, EditTask, TriedEdit
@@ -9,6 +10,7 @@ from pipeline.generation.exploring import ExploringMachine, ExploringState
 from pipeline.machine import drive
 from pipeline.state import Phase
 from tests.machines.choosing import OTHER_GOOD_EDIT, chosen_by
+from tests.support.data.publishing import a_run
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -53,5 +55,6 @@ async def test_a_number_takes_the_edit_and_the_fault_is_told_on(shop: Shop) -> N
     assert by_sample[3].patch == by_sample[0].patch
     assert by_sample[3].fault == "it is wrong for negative prices"
     assert by_sample[3].fault_of == 1
-    assert any("negative prices" in note for note in chosen.evidence.notes)
+    # The letters of both are said: here another edit than that with the fault was chosen.
+    assert "found a fault in it: “it is wrong for negative" in pull_body(a_run(), chosen, ())
     assert "negative prices" in model.conversations["reproduction"][0].text

@@ -241,9 +241,9 @@ async def test_the_honest_one_of_strangers_pull_requests_is_chosen(
         assert (run.mode, run.status) == (Mode.JUDGE, RunStatus.JUDGED), said
         wanted = (
             f"**I would choose `#{honest.number} by carol`.**",
-            f"#{forged} by mallory` does not apply: `Its results do not count: a control",
+            f"#{forged} by mallory` is left out: `Its results do not count: a control",
             "includes a test that only the edit itself passes",
-            f"#{bomb} by mallory` does not apply: `It is larger than",
+            f"#{bomb} by mallory` is left out: `It is larger than",
             "share a process with the edit",
         )
         assert [words for words in wanted if words not in said] == [], said.splitlines()

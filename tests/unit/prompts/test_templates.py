@@ -110,7 +110,10 @@ VALUES: dict[str, object] = {
         }
     ],
     "missing": ["B does not apply."],
-    "decided": [DecidingScript("pass", "A fails; B passes")],
+    "decided": [
+        DecidingScript("pass", "A fails; B passes"),
+        DecidingScript("pass", "B passes", opinion=True),
+    ],
     "deciding": [FoundOut("pass", RUN, RUN)],
     "said": ["The other edit fails for nothing."],
     "budget": 1000,
@@ -121,6 +124,7 @@ VALUES: dict[str, object] = {
     "summaries": True,
     "summary": "The sign.",
     "agree": False,
+    "unseen": 3,
     "ahead": True,
     "triage": True,
     "broken": ["tests/test_a.py::test_b"],

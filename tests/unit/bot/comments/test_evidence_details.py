@@ -18,9 +18,11 @@ def test_a_script_that_the_chosen_edit_fails_is_shown_with_its_output() -> None:
     shown = pull_body(
         a_run(), replace(selection, evidence=replace(selection.evidence, votes=told)), ()
     )
-    part = shown.partition("Script 1, which the chosen edit fails")[2]
-    assert failed.output in part
-    assert "Script 2, which" not in shown
+    first, _, second = shown.partition("<summary>Script 1: ")[2].partition("<summary>Script 2: ")
+    assert failed.output in first
+    assert "A fails" in first
+    assert "may ask for more" in first
+    assert "may ask for more" not in second.partition("</summary>")[0]
 
 
 def test_of_long_outputs_the_lines_that_differ_are_shown() -> None:

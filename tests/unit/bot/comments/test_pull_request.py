@@ -103,6 +103,8 @@ def test_the_table_shows_the_unedited_code_first() -> None:
         "| unedited code | ❌ | ❌ | 0 |",
         "| **A (chosen)** | ✅ | ✅ | 2 |",
         "| B | 💥 | ⏱ | 0 |",
+        "",
+        "❌ fails · 💥 no verdict · ⏱ times out · ✅ passes",
     ]
 
 
@@ -442,7 +444,7 @@ def test_an_edit_that_fails_the_test_of_another_is_not_said_to_be_wrong() -> Non
     shown = render_vote_table(votes, votes.candidates[1], reproduced=("passes", "fails"))
     assert "another edit" not in shown
     shown = render_vote_table(votes, votes.candidates[1], reproduced=(None, "passes"))
-    assert shown.endswith("| B | 💥 | ⏱ | 0 | not run |")
+    assert "| B | 💥 | ⏱ | 0 | not run |\n\n" in shown
 
 
 def test_a_table_that_is_too_large_is_summed_up() -> None:

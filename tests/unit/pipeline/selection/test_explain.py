@@ -66,11 +66,43 @@ CASES: list[tuple[list[Mapping[int, int]], str]] = [
 def test_a_choice_by_a_model_says_how_the_scripts_ended_that_count(
     scripts: list[Mapping[int, int]], end: str
 ) -> None:
-    assert f"A model chose edit A among the best 3{end}" in explain(*scripts)
+    assert f"A model compared edits A, B and C, and chose edit A{end}" in explain(*scripts)
 
 
 def test_an_edit_from_outside_has_its_own_name() -> None:
-    assert "A model chose #12 among the best 3" in explain(FOUGHT, source="#12")
+    assert "A model compared #12, and chose #12 after" in explain(FOUGHT, source="#12")
+
+
+def test_an_edit_that_was_not_compared_although_it_passes_as_much_says_why() -> None:
+    """Seen: "the best 2" were A and C, above a table in which B passed all that A did."""
+    candidates = tuple(
+        Candidate(sample=n, patch=Patch(diff=diff_of("a = 0\n", after, "a.py")))
+        for n, after in enumerate(("a = 1\n", "a = 1  # one\n", "a = 2\n"))
+    )
+    scripts = tuple(TestScript(text=f"s{n}") for n in range(2))
+    runs = ((ran(0),) * 2, (ran(0),) * 2, (ran(0), ran(2)))
+    table = VoteTable(candidates=candidates, tests=scripts, base=(ran(2),) * 2, runs=runs)
+    verdict = Verdict(
+        method="evidence",
+        chosen=0,
+        order=(0, 1, 2),
+        finalists=(0, 2),
+        decided_by="model",
+        rounds=1,
+    )
+    told = explain_choice(build_standings(table, issue=""), verdict)
+    assert "compared edits A and C" in told
+    assert "Edit B is the same code as A." in told
+    assert "Edit A passes both scripts" in told
+
+
+def test_a_sample_that_took_over_an_edit_is_no_edit_more() -> None:
+    one = Candidate(sample=0, patch=Patch(diff=diff_of("a = 0\n", "a = 1\n", "a.py")))
+    again = replace(one, sample=1, informed_by=(0,))
+    table = VoteTable(candidates=(one, again), tests=(), base=(), runs=((), ()))
+    assert table.taken_over == (1,)
+    verdict = Verdict(method="evidence", chosen=0, order=(0,))
+    assert "the same change" not in explain_choice(build_standings(table, issue=""), verdict)
 
 
 def test_edits_do_not_behave_alike_where_the_reproduction_test_tells_them_apart() -> None:

@@ -138,7 +138,7 @@ async def test_what_breaks_in_the_only_run_is_not_chosen_because_it_is_said_twic
     settled = await referee.settle("AB")
     assert settled.chosen == chosen
     # The second opinion sees the script of the first.
-    assert referee.decided == [(), (DecidingScript("AB 0", "B passes; A fails"),)]
+    assert referee.decided == [(), (DecidingScript("AB 0", "B passes; A fails", opinion=True),)]
 
 
 async def test_the_winner_meets_the_next() -> None:

@@ -179,12 +179,12 @@ async def test_where_numbers_name_the_fragments_an_issue_without_one_has_no_entr
     issue = Issue(repository="acme/shop", title="It subtracts", body="")
     context = Context(files=())
     noted = await note_habits(issue, context, codebase)
-    assert noted.numbered_entries == "changelog"
-    numbered = replace(issue, number=7)
-    assert await note_habits(numbered, context, codebase) == context
+    assert (noted.numbered_entries, noted.beside) == ("changelog", ())
+    told = await note_habits(replace(issue, number=7), context, codebase)
+    assert (told.numbered_entries, told.beside) == ("", ("changelog/1.bugfix.rst",))
     sha = committed(tmp_path / "git", {"changelog/+.bugfix.rst": b"Newer, without a number.\n"})
     codebase = await Codebase.open(tmp_path / "git" / ".git", sha)
-    assert await note_habits(issue, context, codebase) == context
+    assert (await note_habits(issue, context, codebase)).numbered_entries == ""
 
 
 async def test_too_few_commits_tell_nothing_and_excluded_tests_are_not_shown(
