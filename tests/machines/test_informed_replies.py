@@ -55,6 +55,6 @@ async def test_a_number_takes_the_edit_and_the_fault_is_told_on(shop: Shop) -> N
     assert by_sample[3].patch == by_sample[0].patch
     assert by_sample[3].fault == "it is wrong for negative prices"
     assert by_sample[3].fault_of == 1
-    # The letters of both are said: here another edit than that with the fault was chosen.
-    assert "found a fault in it: “it is wrong for negative" in pull_body(a_run(), chosen, ())
-    assert "negative prices" in model.conversations["reproduction"][0].text
+    # It is told with the letter of its edit, and not as a fault of the one that was chosen.
+    assert "edit C found a fault in it: “it is wrong for" in pull_body(a_run(), chosen, ())
+    assert "negative prices" not in model.conversations["reproduction"][0].text
