@@ -137,6 +137,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         pending = render(
             "reproduction/write",
             language=self._resources.describe_language(),
+            seconds=f"{self._resources.options.execution_seconds:g}",
             issue=self._issue,
             diff=self._patch.diff,
             script=self._script.text,

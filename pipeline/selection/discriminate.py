@@ -247,6 +247,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             script=test.text if test else "",
             number=number + 1,
             separates=show_votes and separates,
+            unclear=self._list_unclear() if show_votes else [],
         )
         first = Message(role="user", text=context)
         return DiscriminatingState(messages=[first], pending=pending)
@@ -318,6 +319,17 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             fault=fault,
             commands=self._check is not None,
         )
+
+    def _list_unclear(self) -> list[dict[str, object]]:
+        """The first runs without a verdict, of which an exit code says nothing."""
+        finalists = self._finalists
+        runs = [
+            {"letter": letter, "number": number, "run": run}
+            for letter, c in zip(finalists.letters, finalists.indices, strict=True)
+            for number, run in enumerate(self._table.runs[c], 1)
+            if run.exit_code not in (0, NOT_FIXED)
+        ]
+        return runs[:3]
 
     def _name_runs(self, runs: Sequence[Execution]) -> list[dict[str, object]]:
         letters = self._finalists.letters

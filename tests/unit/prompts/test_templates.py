@@ -110,6 +110,7 @@ VALUES: dict[str, object] = {
         }
     ],
     "missing": ["B does not apply."],
+    "unclear": [{"letter": "A", "number": 1, "run": STUCK}],
     "decided": [
         DecidingScript("pass", "A fails; B passes"),
         DecidingScript("pass", "B passes", opinion=True),
