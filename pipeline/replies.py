@@ -3,11 +3,91 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 _FENCE = re.compile(r"(```+|~~~+)[^\n`]*")
-_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_THOUGHTS = {
+    r"<(?:think|thinking|thoughts?|reasoning|reflection|seed:think)>": "",
+    r"\[THINK\]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    r"<\|START_THINKING\|>": "<|END_THINKING|>",
+    r"<\|channel\|>(?:analysis|commentary)[^<\n]{0,80}<\|message\|>": "<|end|>",
+}
+"""How thoughts begin and end where no parser has parted them (empty: by the same name): DeepSeek,
+Qwen, Gemma, Seed; Magistral; Kimi; Command A; gpt-oss."""
+_BLOCKS = (
+    "script|edit|bash|tests|submit|approve|fixed|no_issue|choice|why|asked|alike|ranking|title|cause"
+    "|change|test_file|answer|summary|fault|same|setup|give_up|python|approaches|score|files|places"
+)
+_OPENING = rf"^[ \t]*(?:(?:[`*]{{1,3}})?<(?P<block>{_BLOCKS})\s*>|(?P<fence>```+|~~~+))"
+_BEGINS = re.compile(rf"{_OPENING}|(?<![`'\"])(?P<thought>{'|'.join(_THOUGHTS)})", re.MULTILINE)
+_ENDS = re.compile(
+    rf"{_OPENING}|(?<![`'\"])(?P<end></(?:think|thinking|thoughts?|reasoning|seed:think)>"
+    r"|\[/THINK\]|◁/think▷|<\|END_THINKING\|>)[ \t]*$",
+    re.MULTILINE,
+)
+_VISIBLE = re.compile(r"\S")
+_HARMONY = re.compile(r"<\|(?:start\|>assistant|channel\|>final|\w+\|>)")
+
+
+def split_thoughts(text: str) -> tuple[str, str]:
+    """The thoughts in `text`, of every family and wherever they stand, and the rest.
+
+    What stands inside a block is its content, `</think>` too. Some chat templates open the thoughts
+    themselves, so that only their end is in the text; thoughts that never end were cut off, and
+    nothing was said after them.
+    """
+    thoughts: list[str] = []
+    said: list[str] = []
+    stop, at = _find_end_alone(text)
+    thoughts += [text[:stop]] * bool(at)
+    absent: set[str] = set()
+    place = at
+    while begin := _BEGINS.search(text, place):
+        place = begin.end()
+        if not begin["thought"]:
+            place = _skip_quoted(text, begin, absent)
+            continue
+        closing = next(end for start, end in _THOUGHTS.items() if re.fullmatch(start, begin[0]))
+        closing = closing or f"</{begin[0][1:]}"
+        stop = -1 if closing in absent else text.find(closing, place)
+        if stop < 0:
+            absent.add(closing)
+            if _VISIBLE.search(text, at, begin.start()):  # a word in prose
+                continue
+        said.append(text[at : begin.start()])
+        thoughts.append(text[place:stop] if stop >= 0 else text[place:])
+        at = place = stop + len(closing) if stop >= 0 else len(text)
+    rest = "".join((*said, text[at:]))
+    if not thoughts:
+        return "", text
+    return "\n\n".join(one.strip() for one in thoughts), _HARMONY.sub("", rest).lstrip()
+
+
+def _find_end_alone(text: str) -> tuple[int, int]:
+    """Where the end of thoughts begins and ends that a template began: outside of every block,
+    before any beginning; zeros if there are none."""
+    first = next((m.start() for m in _BEGINS.finditer(text) if m["thought"]), len(text))
+    at, absent = 0, set[str]()
+    while (match := _ENDS.search(text, at)) and match.start() < first:
+        if match["end"]:
+            return match.start(), match.end()
+        at = _skip_quoted(text, match, absent)
+    return 0, 0
+
+
+def _skip_quoted(text: str, begin: re.Match[str], absent: set[str]) -> int:
+    """Where a block or a fence ends; where its beginning does if it never ends."""
+    if name := begin["block"]:
+        end = _find_closing(text, name, begin.end(), absent)
+        return end[1] if end else begin.end()
+    fence = f"\n{begin['fence']}"
+    stop = -1 if fence in absent else text.find(fence, begin.end())
+    if stop < 0:
+        absent.add(fence)
+    return stop + len(fence) if stop >= 0 else begin.end()
 
 
 @dataclass(frozen=True)
@@ -29,10 +109,10 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
 
     A tag counts if it begins a line (after white space and a code fence at most), so that prose may
     mention a tag. Without a tag, one fenced block is taken where only one kind can be meant. A
-    block ends at the first closing tag of its name that begins a line, else at the
-    first one that ends a line; a tag inside a block is that block's content. `<approve/>` and
-    `<approve></approve>` are the same. A leading `<think>` block is dropped. When no tag begins a
-    line, one whole block inside a line is taken.
+    block ends at the last closing tag of its name that begins a line before another block, else at
+    the first one that ends a line; a tag inside a block is that block's content. `<approve/>` and
+    `<approve></approve>` are the same. Thoughts are dropped (`split_thoughts`). When no tag begins
+    a line, one whole block inside a line is taken.
     """
     found = _find_blocks(reply, allowed) or _find_inline(reply, allowed)
     return _only(found or _find_fenced(reply, allowed), reply, allowed)
@@ -121,7 +201,7 @@ def _missing_block(reply: str, allowed: tuple[str, ...], wanted: str) -> Malform
 
 def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     """The blocks in the order of the reply."""
-    reply = _THINKING.sub("", reply).replace("\r\n", "\n")
+    reply = split_thoughts(reply)[1].replace("\r\n", "\n")
     found: list[Tag] = []
     at = 0
     names = "|".join(map(re.escape, allowed))
@@ -141,33 +221,68 @@ def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
 def _find_inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     """Blocks within one line, such as in `I take <choice>2</choice>.`"""
     names = "|".join(map(re.escape, allowed))
-    found = re.findall(rf"<({names})>([^<\n]+)</\1>", _THINKING.sub("", reply))
+    found = re.findall(rf"<({names})>([^<\n]+)</\1>", split_thoughts(reply)[1])
     return [Tag(name, body.strip()) for name, body in found]
 
 
 def _find_fenced(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     """The one fenced block of a reply without tags, where only one of `allowed` can be meant."""
     names = [name for name in allowed if name not in ("approve", "no_issue", "give_up")]
-    lines = _THINKING.sub("", reply).replace("\r\n", "\n").split("\n")
+    lines = split_thoughts(reply)[1].replace("\r\n", "\n").split("\n")
     fences = [at for at, line in enumerate(lines) if _FENCE.fullmatch(line.strip())]
     if len(names) != 1 or len(fences) != 2 or f"<{names[0]}>" in reply:
         return []
     return [Tag(names[0], "\n".join(lines[fences[0] + 1 : fences[1]]))]
 
 
+_MOST_AFTER = 50
+"""Tags after an end that are looked at for a later one."""
+
+
 def _find_closing(reply: str, name: str, start: int, absent: set[str]) -> tuple[int, int] | None:
-    """The positions where the closing tag begins and ends; `absent`: forms that no later part of
-    the reply has, which are not searched for again."""
+    """The positions where the closing tag begins and ends; `absent`: names that no later part of
+    the reply closes, which are not searched for again.
+
+    A block that quotes whole ones of its own name ends after them. Of several closing tags that no
+    block needs, the last before one of another name begins is its end.
+    """
     same_line = re.compile(rf"[^\n]*?(</{name}>)[`* \t]*(?=\n|\Z)").match(reply, start)
     if same_line:
         return same_line.start(1), same_line.end()
-    for pattern in (rf"^[ \t]*</{name}>", rf"</{name}>[`* \t]*$"):
-        if pattern in absent:
-            continue
-        if match := re.compile(pattern, re.MULTILINE).search(reply, start):
-            return match.start(), match.end()
-        absent.add(pattern)
-    return None
+    if name in absent:
+        return None
+    tag = re.compile(
+        rf"^[ \t]*(?:[`*]{{1,3}})?<(?P<open>{_BLOCKS})\s*>|^[ \t]*(?P<close></{name}>)"
+        rf"|(?P<late></{name}>)[`* \t]*$",
+        re.MULTILINE,
+    )
+    last, unfit = _fit_end(tag.finditer(reply, start), name)
+    if not (found := last or unfit):
+        absent.add(name)
+        return None
+    return found.start("late") if found["late"] else found.start(), found.end()
+
+
+def _fit_end(
+    found: Iterable[re.Match[str]], name: str
+) -> tuple[re.Match[str] | None, re.Match[str] | None]:
+    """Of the tags after the beginning of a block `name`, its end; and what may be it otherwise."""
+    depth, after = 1, 0
+    last: re.Match[str] | None = None
+    unfit: re.Match[str] | None = None
+    for match in found:
+        after += bool(last or unfit)
+        if after > _MOST_AFTER or (last and match["open"] not in (None, name)):
+            break
+        if match["open"]:
+            depth += match["open"] == name
+        elif match["late"]:
+            unfit = unfit or match
+        elif not depth or (depth == 1 and not last):
+            last, depth = match, 0
+        else:
+            unfit, depth = match, depth - 1
+    return last, unfit
 
 
 NothingToFix = Literal["question", "wish", "elsewhere"]

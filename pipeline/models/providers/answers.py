@@ -6,18 +6,18 @@ reference says: nothing is believed before it was looked at, and nothing raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final, cast
 
 from pipeline.data.types import Usage
+from pipeline.replies import split_thoughts
 
-_THINK_START: Final = "<think>"
-_THINK_END: Final = "</think>"
 _DEEPEST: Final = 8
 """Parts in parts; Mistral has two."""
+_REPEATED: Final = 20
+"""Characters that no model says twice and nothing more."""
 _LARGEST: Final = 1 << 40
 """Tokens; a larger number is a mistake."""
 
@@ -38,7 +38,7 @@ class Answer:
 
     def split(self) -> tuple[str, str]:
         """The thinking and the text."""
-        thought, text = _split_thinking("".join(self.text))
+        thought, text = split_thoughts("".join(self.text))
         return "".join(self.thinking) + thought, text
 
 
@@ -62,10 +62,16 @@ def read_chat(answer: Answer, data: object) -> None:
 
 def _read_choice(answer: Answer, choice: Mapping[str, object]) -> None:
     said = _mapping(choice.get("delta") or choice.get("message"))
+    reason, before = _text(choice.get("finish_reason")), "".join(answer.text)
+    thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
     _add_parts(answer, said.get("content"))
-    answer.thinking.append(_text(said.get("reasoning_content")) or _text(said.get("reasoning")))
+    # The last chunk of some services repeats the whole message.
+    if reason and len(before) >= _REPEATED and "".join(answer.text) == 2 * before:
+        answer.text = [before]
+    if not (reason and thought and thought == "".join(answer.thinking)):
+        answer.thinking.append(thought)
     answer.refused = answer.refused or bool(said.get("refusal"))
-    answer.stop_reason = _text(choice.get("finish_reason")) or answer.stop_reason
+    answer.stop_reason = reason or answer.stop_reason
     answer.failure = choice.get("error") or answer.failure
 
 
@@ -157,24 +163,6 @@ def _message_usage(counted: Mapping[str, object], before: Usage) -> Usage | None
     }
     usage = Usage(**values)
     return usage if usage.input + usage.cache_read + usage.cache_write else None
-
-
-def _split_thinking(text: str) -> tuple[str, str]:
-    """The thinking at the beginning of `text`, and the rest.
-
-    Some chat templates open the block themselves, so that only its end, alone on a line, is in the
-    text; a block that never ends was cut off, and nothing was said after it.
-    """
-    bare = text.lstrip()
-    if bare.startswith(_THINK_START):
-        thought, _, rest = bare.removeprefix(_THINK_START).partition(_THINK_END)
-        return thought.strip(), rest.lstrip()
-    end = (
-        re.search(r"^[ \t]*</think>[ \t]*$", text, re.MULTILINE)
-        if _THINK_START not in text
-        else None
-    )
-    return (text[: end.start()].strip(), text[end.end() :].lstrip()) if end else ("", text)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

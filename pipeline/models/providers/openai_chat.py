@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from itertools import groupby
 
 import openai
+from openai._streaming import ServerSentEvent
 from openai.types.chat import (
     ChatCompletionContentPartImageParam,
     ChatCompletionContentPartTextParam,
@@ -45,6 +46,16 @@ def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
             timeout=endpoint.timeout,
             max_retries=endpoint.sdk_retries,
         )
+
+
+class _Stream(openai.AsyncStream[object]):
+    is_done = False
+    """Whether the service said that it is: not each says why."""
+
+    async def _iter_events(self) -> AsyncGenerator[ServerSentEvent]:
+        async for event in super()._iter_events():
+            self.is_done = self.is_done or event.data.startswith("[DONE]")
+            yield event
 
 
 _THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})
@@ -102,7 +113,7 @@ class OpenAIChatModel(ProviderClient):
             body=dict(body),
             options={"headers": dict(headers)},
             stream=True,
-            stream_cls=openai.AsyncStream[object],
+            stream_cls=_Stream,
         )
 
 

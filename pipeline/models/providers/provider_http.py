@@ -211,17 +211,24 @@ class ProviderClient(Model):
 
     async def _read(self, answer: Answer, stream: Stream) -> None:
         async with stream:
-            kind = stream.response.headers.get("content-type", "")
+            kind = stream.response.headers.get("content-type", "").lower()
             if kind.startswith("text/event-stream"):
                 async for event in stream:
                     self._add(answer, event)
                     if answer.failure:
                         return
-                return
-            if "json" in kind:  # not streamed
-                self._add(answer, json.loads(await stream.response.aread()))
-            if answer.stop_reason is None and not answer.failure:
-                raise WrongAddress(f"{self.service} does not speak {self.protocol}.")
+                ended = getattr(stream, "is_done", False)
+            else:  # not streamed, or called something else
+                data = await stream.response.aread()
+                events = _EVENT.findall(data) or [data]
+                ended = events[-1] == b"[DONE]"
+                for event in events[: len(events) - ended]:
+                    if event.lstrip()[:1] == b"{":
+                        self._add(answer, json.loads(event))
+                if answer.stop_reason is None and not answer.failure and not any(answer.text):
+                    raise WrongAddress(f"{self.service} does not speak {self.protocol}.")
+            if ended and any(answer.text):
+                answer.stop_reason = answer.stop_reason or "stop"  # some say no more than [DONE]
 
     def _find_declined(
         self, refusal: Refusal, body: Mapping[str, object], declined: Collection[str]
@@ -294,6 +301,8 @@ class ProviderClient(Model):
             )
 
 
+_EVENT: Final = re.compile(rb"^data:[ ]?(.*?)\r?$", re.MULTILINE)
+"""The data of one event of a stream: services send each on one line."""
 TRANSPORT_ERRORS: Final = (httpx2.HTTPError, httpx2.StreamError, ValueError, RecursionError)
 """What reading a stream raises beside the SDKs' errors; nonsense in place of JSON among it."""
 SHORTEST_REPLY: Final = 512

@@ -164,7 +164,8 @@ THOUGHTS = {
     "cut off": ("<think>\nHm, on and on", "Hm, on and on", ""),
     "empty": ("<think>\n\n</think>\n\n<approve/>", "", "<approve/>"),
     "only spoken of": ("split at '</think>' here", "", "split at '</think>' here"),
-    "in code": ("x\n<think>\n</think>\ny", "", "x\n<think>\n</think>\ny"),
+    "in code": ("x\n```\n<think>\n</think>\n```\ny", "", "x\n```\n<think>\n</think>\n```\ny"),
+    "in the middle": ("x\n<think>Hm.</think>\ny", "Hm.", "x\n\ny"),
 }
 
 

@@ -347,7 +347,8 @@ REFUSALS: list[tuple[str, bytes, type[ModelError]]] = [
     ("ended by an error", stream(piece("a"), piece(None, "error"), COUNTED), ModelUnavailable),
     ("aborted", stream(piece("a"), piece(None, "abort"), COUNTED), ModelUnavailable),
     ("Gemini's safety", stream(piece("a"), piece(None, "SAFETY"), COUNTED), ModelRefused),
-    ("cut", stream(piece("a")), ModelUnavailable),
+    ("cut", answer(f"data: {json.dumps(piece('a'))}\n\n".encode(), kind="text/event-stream"),
+     ModelUnavailable),
     ("nested without end", answer(b"data: " + b"[" * 100_000 + b"\n\n", kind="text/event-stream"),
      ModelUnavailable),
 ]  # fmt: skip
@@ -388,6 +389,37 @@ async def test_a_server_that_cuts_the_prompt_without_a_word_is_told() -> None:
         assert caught.value.usage == Usage(input=4090, output=6)
         await at.ask("word " * 4000)
         await at.ask("x" * 80_000)
+
+
+def events(*chunks: object, done: bool = True) -> bytes:
+    lines = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    return f"{lines}{'data: [DONE]' * done}\n\n".encode()
+
+
+WHOLE = "It subtracts where it should add, so I change the sign."
+MESSAGE: Body = {
+    "choices": [{"delta": {}, "message": {"content": WHOLE}, "finish_reason": "stop"}],
+}
+ENDINGS = {
+    "no reason, but done": (events(piece(WHOLE)), "text/event-stream"),
+    "the message again": (events(piece(WHOLE), MESSAGE), "text/event-stream"),
+    "the text again": (events(piece(WHOLE), piece(WHOLE, "stop")), "text/event-stream"),
+    "text/plain": (events(piece(WHOLE), piece(None, "stop")), "text/plain; charset=utf-8"),
+    "octet-stream": (events(piece(WHOLE), piece(None, "stop")), "application/octet-stream"),
+    "capitals": (events(piece(WHOLE), piece(None, "stop")), "Text/Event-Stream"),
+    "no reason, text/plain": (events(piece(WHOLE)), "text/plain"),
+    "JSON without a reason": (json.dumps(MESSAGE).encode(), "text/plain"),
+}
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+async def test_a_stream_is_read_whatever_it_is_called_and_however_it_ends(case: str) -> None:
+    """alfredapp/openai-workflow#52, can1357/oh-my-pi#9433 (no reason),
+    abundantbeing/hermes-browser-extension#11 (the message again), nearai/private-ml-sdk#20,
+    BYK/loreai#1195 (content types)."""
+    data, kind = ENDINGS[case]
+    async with asking(lambda body: answer(data, kind=kind)) as at:
+        assert (await at.ask()).text == WHOLE
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import json
 
-from pipeline.replies import Malformed, Tag, only_tag, only_tag_or_approval, tags
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from pipeline.models.providers.answers import Answer, read_chat
+from pipeline.replies import Malformed, Tag, only_tag, only_tag_or_approval, split_thoughts, tags
+from tests.support.hypothesis_settings import QUICK
 
 GOOD = {
     "plain": "<script>\nx = 1\n</script>",
@@ -117,3 +123,94 @@ def test_an_approval_does_not_make_up_for_a_block(reply: str) -> None:
     tag, ahead = only_tag_or_approval(reply, "script")
     assert isinstance(tag, Malformed)
     assert not ahead
+
+
+FAMILIES = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+    ("", "</think>"),  # begun by the template
+    ("", ""),
+]
+PROSE = st.sampled_from(
+    [
+        "",
+        "I test it so.",
+        "The <script> block:",
+        "As `</think>` says.",
+        "```xml",
+        "It is `<think>`.",
+    ]
+)
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "x = 1",
+            "    if x < 2:",
+            "print('</script>')",
+            "</script>",
+            "</think>",
+            "<think>so</think>",
+            "<script>\nalert(1)\n</script>",
+            "[THINK]x[/THINK]",
+            "cat <<E",
+            "<approve/>",
+            "",
+        ]
+    ),
+    max_size=6,
+)
+
+
+@QUICK
+@given(st.sampled_from(FAMILIES), PROSE, LINES, PROSE, st.booleans(), st.booleans())
+@example(("", ""), "", ["</think>"], "", False, False)
+@example(("", "</think>"), "", ["</script>", "</think>"], "", False, False)
+def test_a_block_is_read_outside_of_thoughts_with_all_that_it_quotes(
+    family: tuple[str, str], before: str, lines: list[str], after: str, drafts: bool, late: bool
+) -> None:
+    """Thoughts of every family, with and without a draft in them, before the prose or after it;
+    closing tags of any kind in the block."""
+    begin, end = family
+    assume(begin or not drafts or "</script>" not in lines)  # nobody could tell
+    assume(not (late and "```" in before))  # thoughts in a fence are quoted
+    body = "\n".join(["x = 0", *lines, "x = 2"])
+    block = f"<script>\n{body}\n</script>"
+    draft = "\n<script>\nno\n</script>\n" if drafts else "\nHm.\n"
+    thoughts = f"{begin}{draft}{end}" if end else ""
+    first = [before, thoughts] if late and begin else [thoughts, before]
+    reply = "\n\n".join([*first, block, after])
+    assert only_tag(reply, "script", "edit") == Tag("script", body)
+    if end:
+        assert split_thoughts(reply)[0] == draft.strip()
+
+
+@QUICK
+@given(LINES, st.lists(st.integers(1, 9), max_size=8), st.booleans(), st.booleans())
+def test_a_stream_in_pieces_is_the_message_whatever_its_last_chunk_repeats(
+    lines: list[str], cuts: list[int], whole: bool, again: bool
+) -> None:
+    """Cut anywhere; the last chunk may hold all of it, as a delta or as a message."""
+    text = "\n".join(["I see that it subtracts where it should add, so:", *lines])
+    pieces: list[str] = []
+    left = text
+    for cut in cuts:
+        pieces.append(left[:cut])
+        left = left[cut:]
+    chunks: list[dict[str, object]] = [{"delta": {"content": one}} for one in (*pieces, left)]
+    last: dict[str, object] = {"delta": {}, "finish_reason": "stop"}
+    if whole:
+        last["message"] = {"content": text}
+    elif again:
+        last["delta"] = {"content": text}
+    answer = Answer()
+    for chunk in (*chunks, last):
+        read_chat(answer, json.loads(json.dumps({"choices": [chunk]})))
+    assert "".join(answer.text) == text
+    assert answer.stop_reason == "stop"
