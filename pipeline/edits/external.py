@@ -64,6 +64,9 @@ class ImportedEdits(Frozen):
     """Omitted parts of edits, in sentences. Untrusted."""
 
 
+_COLOUR: Final = re.compile(rb"\x1b\[[\d;]*[mK]")
+
+
 class UnfitEdit(Exception):
     """An edit cannot be a candidate; `str(error)` says why. Untrusted."""
 
@@ -150,7 +153,9 @@ async def _import_edit(
     notes: list[str] = []
     with scratch_folder("foreign") as scratch:
         await asyncio.to_thread(create_scratch_repository, scratch, codebase)
-        await _apply_diff(scratch, codebase, edit.diff)
+        # As copied from a terminal: in colour, without the last line's end.
+        plain = _COLOUR.sub(b"", edit.diff) if edit.diff.startswith(b"\x1b[") else edit.diff
+        await _apply_diff(scratch, codebase, plain + b"\n" * (not plain.endswith(b"\n")))
         try:
             tree, changes = await write_tree(scratch, codebase)
         except UnicodeDecodeError:

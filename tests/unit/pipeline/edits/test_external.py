@@ -96,9 +96,25 @@ async def test_line_ends_that_a_mail_has_changed_are_put_right(repo: Repo) -> No
     assert "\r" not in found.candidates[1].patch.diff
 
 
-async def test_a_plain_diff_without_prefixes_is_read(repo: Repo) -> None:
-    plain = b"--- shop.py\n+++ shop.py\n@@ -1,2 +1,2 @@\n def total(a, b):\n-    return a - b\n"
-    found = await repo.adopt(plain + b"+    return a + b\n")
+HUNK = b"@@ -1,2 +1,2 @@\n def total(a, b):\n-    return a - b\n+    return a + b\n"
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        b"--- shop.py\n+++ shop.py\n" + HUNK,
+        b"diff --git i/shop.py w/shop.py\n--- i/shop.py\n+++ w/shop.py\n" + HUNK,
+        b"Index: shop.py\n=====\n--- shop.py\t(revision 1)\n+++ shop.py\t(working copy)\n" + HUNK,
+        b"diff -ru old/shop.py new/shop.py\n--- old/shop.py\t2024-01-01\n+++ new/shop.py\n" + HUNK,
+        b"--- shop.py.orig\t2024-01-01 00:00:00 +0000\n+++ shop.py\n" + HUNK,
+        b"```diff\n--- a/shop.py\n+++ b/shop.py\n" + HUNK + b"```\n",
+        b"--- a/shop.py\n+++ b/shop.py\n" + HUNK.rstrip(),
+        b"\x1b[1m--- a/shop.py\x1b[m\n\x1b[1m+++ b/shop.py\x1b[m\n"
+        + HUNK.replace(b"\n", b"\x1b[m\n"),
+    ],
+)
+async def test_a_diff_is_read_as_tools_and_terminals_write_it(repo: Repo, diff: bytes) -> None:
+    found = await repo.adopt(diff)
     assert "+    return a + b" in found.candidates[0].patch.diff
 
 
