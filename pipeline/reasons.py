@@ -74,10 +74,11 @@ def describe_failing(report: SuiteReport, change: str) -> str:
 
 
 def describe_cut(report: SuiteReport) -> str:
-    """What the tests that ran cannot tell: that none is known to be of a changed module, and which
-    runs a time limit ended, and how far they got; empty if nothing."""
+    """What the tests that ran cannot tell: that none is known to be of a changed module, which runs
+    a time limit ended, how far they got, and that there was no control; empty if nothing."""
     told = "None of these tests is known to use a changed module." if report.unreached else ""
-    return " ".join(filter(None, (told, _describe_limits(report))))
+    unseen = "No control could be run: that their results are forged would not be seen."
+    return " ".join(filter(None, (told, _describe_limits(report), unseen * report.uncontrolled)))
 
 
 def _describe_limits(report: SuiteReport) -> str:

@@ -81,10 +81,10 @@ async def _look(
         there.git_dir, onto=tip, since=base, head=head, identity=ctx.repo.identity
     )
     if moved and await _holds(ctx, there, moved, selection, issue):
-        note = (
-            f"`{branch}` moved to {short} while I worked: I put the edit there, and ran its test "
-            "and the tests near it again."
-        )
+        ran = "ran its test again, and those near it that there are"
+        if not selection.evidence.reproduction.is_committed:
+            ran = "ran nothing there, as it has no test of its own"
+        note = f"`{branch}` moved to {short} while I worked: I put the edit there, and {ran}."
         return PublicationBase(tip=tip, base=tip, head=moved, note=note)
     if await ctx.repo.pulls.find_fork_point(base, tip) != base:
         raise PublishRefused("commits dropped")

@@ -67,6 +67,8 @@ class SuiteReport(Frozen):
     unreached: bool = False
     """Whether none of the tests that ran is known to be of a changed module: its file is neither
     changed, nor named after it, nor does it import it, nor did the test run what changed."""
+    uncontrolled: bool = False
+    """Whether no control could be run: an edit that forges these results would not be seen."""
     failing: tuple[str, ...] = ()
     """Tests that fail without the edit and were not run with it."""
     flaky: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import chain, islice
 
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.languages.conventions import is_test
@@ -41,13 +41,35 @@ def is_irrelevant(file: FileDiff) -> bool:
     return file.old is None and bool(_SCRATCH.match(path) or "/" not in path)
 
 
+_WRAPPER = re.compile(r"(?:^|/)(?:gradlew|mvnw)(?:\.\w+)?$|(?:^|/)(?:vendor/)?bin/[^/]+$")
+"""Programs of a repository that start its tests."""
+
+
+def find_steering(diff: str) -> frozenset[str]:
+    """The paths of `diff` that say how tests are built and run."""
+    paths = {path for file in parse_diff(diff) for path in (file.old, file.new) if path}
+    return frozenset(
+        path
+        for path in paths
+        if _WRAPPER.search(path)
+        # Python's manifests hold much else: it looks at what changes in them.
+        or any(
+            re.search(one.facts.steers, path) or (one.facts.ways and one.is_manifest(path))
+            for one in LANGUAGES
+        )
+    )
+
+
 def find_suspicious(diff: str) -> tuple[str, ...]:
     """At most a few sentences without a subject, such as "changes `conftest.py`."; paths in them
     are untrusted."""
-    found = (
-        sentence
-        for file in parse_diff(diff)
-        for language in LANGUAGES
-        for sentence in language.find_suspicious(file)
+    found = chain(
+        (
+            sentence
+            for file in parse_diff(diff)
+            for language in LANGUAGES
+            for sentence in language.find_suspicious(file)
+        ),
+        (f"changes `{path}`, which says how tests run." for path in sorted(find_steering(diff))),
     )
     return tuple(islice(dict.fromkeys(found), 3))

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.unified_diff import list_paths
+from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
+from pipeline.edits.suspicious import find_steering
 from pipeline.languages.registry import main_language, make_suite_fail
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import TestRun
@@ -48,19 +49,21 @@ class ControlTests:
         self._base = base
         self._language = main_language(codebase)
 
-    async def are_forged(self, diff: str, names: Collection[str]) -> bool:
-        """Whether control tests that are recorded as failed without `diff` are not so with it.
+    async def are_forged(self, diff: str, names: Collection[str]) -> bool | None:
+        """Whether control tests that are recorded as failed without `diff` are not so with it; None
+        where there is no control.
 
         `names`: the tests that are said to pass with it. In a language that can make its tests
-        fail, the repository's own are the controls, all at once; otherwise always false for a
-        command of which no part can be run, or that does not run the control tests at all.
+        fail, the repository's own are the controls, all at once. Where that cannot be, an edit that
+        changes how tests run is tested once more with what the repository has in place of that.
         """
         files = self._base.files
         if not files and self._base.suite.execution.seconds <= QUICK_SECONDS:
-            return await self._passes_failing(diff)
+            forged = await self._passes_failing(diff)
+            return await self._needs_own_ways(diff, names) if forged is None else forged
         beside = next((files[name] for name in self._base.suite.passed if files.get(name)), "")
         if not beside or not self._runner.command.covers((beside,)):
-            return False
+            return await self._needs_own_ways(diff, names)
         quick = list_quick_files(self._base, names, diff)
         own = next(iter(self._runner.command.covers(quick[:1])), "")
         before = await self._load_or_run(beside, own, "")
@@ -100,8 +103,20 @@ class ControlTests:
             own_passed=tuple(name for name in run.suite.passed if name in mine),
         )
 
-    async def _passes_failing(self, diff: str) -> bool:
-        """Whether a test passes with `diff` that is made to fail, and does so without it."""
+    async def _needs_own_ways(self, diff: str, names: Collection[str]) -> bool | None:
+        """Whether tests fail once the repository's own manifests and Makefiles take the place of
+        those of `diff`; None where it changes none, or nothing comes of that."""
+        rest = remove_files(diff, find_steering(diff))
+        if rest == diff or not rest.strip():
+            return None
+        found = await self._runner.run(rest, RequestedTests())
+        if not {*names} & {*found.suite.passed}:  # what it changes may be needed to build it
+            return None
+        return bool({*names} & {*found.suite.failed})
+
+    async def _passes_failing(self, diff: str) -> bool | None:
+        """Whether a test passes with `diff` that is made to fail, and does so without it; None if
+        none can be made to."""
         failing = await make_suite_fail(self._codebase, f"c{secrets.token_hex(8)}")
         changed = list_paths(diff)
         changes: dict[str, bytes | None] = {
@@ -110,7 +125,7 @@ class ControlTests:
             if path not in changed and (not self._files or path in self._files)
         }
         if not changes:
-            return False
+            return None
         made = (await create_patch(self._codebase, changes)).diff
         files = self._runner.command.covers(list(changes))
 
@@ -123,7 +138,7 @@ class ControlTests:
         before = await load_or_run(self._runner.store, key, ControlRun, lambda: run(""))
         controls = set(before.own_failed) & set(self._base.suite.passed)
         if not controls:
-            return False
+            return None
         key = f"control/failing-{digest(*name, diff)}"
         after = await load_or_run(self._runner.store, key, ControlRun, lambda: run(diff))
         return not controls.isdisjoint(after.own_passed)
@@ -191,10 +206,10 @@ async def compare_runs(
     hung = counted.intersection(after.unfinished)
     failed = hung.union(after.suite.failed) - passed - flaky
     seen = passed.union(after.suite.failed, after.suite.skipped)
+    forged: bool | None = False
     if not counted - passed and diff:
-        controls = ControlTests(runner, codebase, base, files)
-        if await controls.are_forged(diff, counted):
-            counted.add(CONTROL)
+        forged = await ControlTests(runner, codebase, base, files).are_forged(diff, counted)
+        counted |= {CONTROL} if forged else set()
     return SuiteReport(
         command=runner.command.argv,
         before=replace(
@@ -212,6 +227,7 @@ async def compare_runs(
         ),
         failing=tuple(name for name in base.suite.failed if name not in seen | flaky),
         flaky=found.flaky,
+        uncontrolled=forged is None,
     )
 
 
@@ -234,6 +250,7 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
         failing=tuple(sorted(failing)),
         flaky=tuple(sorted(flaky)),
         unreached=near.unreached and rest.unreached,
+        uncontrolled=near.uncontrolled and rest.uncontrolled,
         chosen=f"{near.chosen}, and then{others}",
         near=len(near.before.passed),
     )

@@ -323,7 +323,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
     def _list_unclear(self) -> list[dict[str, object]]:
         """The first runs without a verdict, of which an exit code says nothing."""
         finalists = self._finalists
-        runs = [
+        runs: list[dict[str, object]] = [
             {"letter": letter, "number": number, "run": run}
             for letter, c in zip(finalists.letters, finalists.indices, strict=True)
             for number, run in enumerate(self._table.runs[c], 1)

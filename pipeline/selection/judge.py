@@ -337,7 +337,8 @@ class Judge:
         if facts.calibrated or not verdict.confidence:
             return verdict
         learnt = self._options.recalibration
-        limited = limit_unfitted(verdict.confidence, tests=_count_tests(verdict))
+        tests = 1 if verdict.suite and verdict.suite.uncontrolled else _count_tests(verdict)
+        limited = limit_unfitted(verdict.confidence, tests=min(tests, _count_tests(verdict)))
         name = name_language(self._workspace.codebase) or "this language"
         note = f"The probability is not calibrated for {name}."
         if learnt:

@@ -57,6 +57,18 @@ def test_settings_of_tests_in_shared_files_are_named(name: str) -> None:
     assert "how tests run" in sentence
 
 
+STEERS = (
+    "package.json Makefile Cargo.toml composer.json gradlew mvnw web/package.json Rakefile"
+    " vendor/bin/phpunit CMakeLists.txt meson.build go.mod pom.xml"
+)
+
+
+@pytest.mark.parametrize("path", STEERS.split())
+def test_files_that_say_how_tests_run_are_named(path: str) -> None:
+    (sentence,) = find_suspicious(added(path, "x", new=False))
+    assert sentence == f"changes `{path}`, which says how tests run."
+
+
 def test_a_comparison_over_two_lines_is_named() -> None:
     diff = added("a.py", "class A(int):", "    def __eq__(self, other):", "", "        return True")
     assert find_suspicious(diff) == (

@@ -12,9 +12,15 @@ from pipeline.data.options import Options
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
 from pipeline.generation.editing import describe_near_tests
+from pipeline.languages.test_command import TestCommand
 from pipeline.reasons import describe_cut
 from pipeline.regression.command import find_commands
-from pipeline.regression.compare import ControlTests, keep_measured, list_quick_files
+from pipeline.regression.compare import (
+    ControlTests,
+    compare_runs,
+    keep_measured,
+    list_quick_files,
+)
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -95,6 +101,49 @@ async def test_an_edit_with_which_a_test_passes_that_is_made_to_fail_is_forged(
     assert not await controls.are_forged(own, BASE.suite.passed)
     slow = replace(BASE, suite=replace(BASE.suite, execution=replace(WHOLE, seconds=90)))
     assert not await ControlTests(runner, codebase, slow).are_forged(edit, BASE.suite.passed)
+
+
+class Made(TestRunner):
+    """`make check` where an edit rewrites the Makefile to print what it likes."""
+
+    builds = True
+
+    async def run(self, diff: str, *_: object, **__: object) -> TestRun:  # pyright: ignore[reportIncompatibleMethodOverride]
+        forged, breaks = "+\techo ok" in diff, "- 1" in diff
+        passed = ("a", "b") if forged or not breaks else ("a",)
+        failed = tuple({"a", "b"} - {*passed})
+        if not forged and not self.builds:
+            passed, failed = (), ("a", "b")
+        return TestRun(suite=SuiteRun(execution=WHOLE, passed=passed, failed=failed))
+
+
+@pytest.mark.parametrize(
+    ("change", "makefile", "builds", "forged"),
+    [
+        ("- 1", "check:\n\techo ok\n", True, True),
+        ("+ 1", "check:\n\techo ok\n", True, False),
+        ("- 1", "check:\n\techo ok\n", False, None),  # it is needed to build it
+        ("- 1", "", True, None),
+    ],
+)
+async def test_where_no_test_can_be_made_to_fail_the_repositorys_own_makefile_is_the_control(
+    tmp_path: Path, change: str, makefile: str, builds: bool, forged: bool | None
+) -> None:
+    files = {"Makefile": "check:\n\t./test\n", "half.sh": "echo $1\n"}
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    edit: dict[str, bytes | None] = {"half.sh": f"echo $1 {change}\n".encode()}
+    edit |= {"Makefile": makefile.encode()} if makefile else {}
+    command = TestCommand(argv=("make", "check"), source="detection")
+    store = DirStore(tmp_path / "store")
+    runner = Made(command, sandbox=cast(Sandbox, None), store=store, seconds=9)
+    runner.builds = builds
+    base = TestRun(suite=SuiteRun(execution=WHOLE, passed=("a", "b"), failed=()))
+    diff = (await create_patch(codebase, edit)).diff
+    assert await ControlTests(runner, codebase, base).are_forged(diff, ("a", "b")) is forged
+    report = await compare_runs(
+        runner, codebase, base, base, diff=diff, names=("a", "b"), repeats=0
+    )
+    assert (bool(report.broken), report.uncontrolled) == (forged is True, forged is None)
 
 
 def test_only_a_test_that_ended_or_hangs_tells_something() -> None:
