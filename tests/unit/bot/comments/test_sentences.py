@@ -1,0 +1,204 @@
+"""The table of sentences: each names the field of the run that it rests on, and goes with it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pytest
+from pydantic import BaseModel
+
+from bot.comments.pull_request import pull_body
+from bot.comments.replies import run_explanation
+from bot.comments.status import render_no_fix
+from bot.data.run import RunStatus, SkippedComments
+from pipeline.data.code_places import Context, Findings, ShownFile
+from pipeline.data.options import Recalibration
+from pipeline.data.suite_reports import (
+    CutShort,
+    FurtherScript,
+    Standing,
+    SuiteReport,
+    SuiteRun,
+)
+from pipeline.data.types import Candidate, FixedSince, NoFix, RejectedEdit, Selection
+from sandbox.frozen import replace
+from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_run, selection_of_three
+
+_RAN = SuiteRun(execution=PASSES, passed=("a", "b"), failed=("c",), raised={"c": "KeyError"})
+_STANDING = Standing(
+    votes=2, passes=2, support=2, same_as=0, behaves_as=0, execution=1.0, prior=1.0, broken=()
+)
+
+
+def fill() -> Selection:
+    """A selection of which every fact can be told."""
+    chosen = selection_of_three()
+    proof = chosen.evidence
+    first, taken, third = proof.votes.candidates
+    again = Candidate(
+        sample=3, patch=taken.patch, informed_by=(1,), fault="It loops.", fault_of=2
+    )  # fmt: skip
+    odd = Candidate(sample=4, patch=first.patch, source="#9")
+    votes = replace(
+        proof.votes,
+        candidates=(first, taken, replace(third, summary="The sign."), again, odd),
+        runs=(*proof.votes.runs, proof.votes.runs[1], proof.votes.runs[0]),
+        flaky=(1,),
+        rejected=(RejectedEdit(name="#34", why="It is closed."),),
+    )
+    suite = SuiteReport(
+        command=("make", "check"),
+        before=replace(_RAN, cut=CutShort(ran=2, selected=3)),
+        after=replace(_RAN, passed=("a", "b", "d"), raised={"c": "ValueError"}),
+        whole=9,
+        chosen="those near it",
+        failing=("x",),
+        flaky=("y",),
+        uncontrolled=True,
+    )
+    further = FurtherScript(text="z", base=FAILS, candidates=(1, 2), runs=(PASSES, FAILS))
+    files = tuple(ShownFile(path=f"{n}.py", tokens=9, partial=False, why="") for n in "ab")
+    context = Context(
+        files=(),
+        dropped=("far.py",),
+        beside=("CONTRIBUTING.md",),
+        numbered_entries="changelog",
+        findings=Findings(
+            way="scout", files=9, read=7, read_tokens=99, unknown=1, invented=2, shown=files
+        ),
+    )
+    evidence = replace(
+        proof,
+        votes=votes,
+        suite=suite,
+        further=(further,),
+        context=context,
+        standings=tuple(replace(_STANDING, same_as=n) for n in (0, 1, 2, 1, 0)),
+        reproduced=("fails", "passes", None, "passes", "fails"),
+        order=(1, 2, 0),
+        notes=("A note.",),
+        cut_short="The limit was reached.",
+        unseen=3,
+    )
+    learnt = Recalibration(shift=0.1, outcomes=9)
+    return replace(chosen, evidence=evidence, recalibration=learnt)
+
+
+FULL: Final = fill()
+RUN: Final = replace(a_run(), skipped=SkippedComments(untrusted=2, pictures=1))
+NO_FIX: Final = NoFix(
+    reason="already fixed",
+    details=("It is so.",),
+    script="x",
+    suspects=("a.py",),
+    fixed_since=FixedSince(commit="1" * 40, subject="Mend"),
+)
+
+Facts = dict[str, Any]
+Row = tuple[str, str, object]
+
+
+def told(facts: Facts) -> str:
+    return "\n".join(
+        (
+            pull_body(facts["run"], facts["selection"], facts["accounts"]),
+            run_explanation(
+                replace(facts["run"], status=RunStatus.OPENED_PULL_REQUEST), facts["selection"]
+            ),
+            render_no_fix(facts["run"], facts["no fix"]),
+        )
+    )
+
+
+ALL: Final[Facts] = {"run": RUN, "selection": FULL, "accounts": ACCOUNTS, "no fix": NO_FIX}
+PROOF: Final = "selection.evidence"
+TABLE: Final[tuple[Row, ...]] = (
+    (r"What the issue describes does not happen here", f"{PROOF}.unseen", 0),
+    (r"\*\*Before:\*\* `assert -1 == 3`", f"{PROOF}.reproduction.before.output", ""),
+    (r"of this repository's tests pass before, 2 after", f"{PROOF}.suite", None),
+    (r"2 after \(and 1 more that ran only then\)", f"{PROOF}.suite.after.passed", ("a", "b")),
+    (r"; none broken", f"{PROOF}.suite.after.passed", ("a",)),
+    (r"\(I ran those near it\)", f"{PROOF}.suite.chosen", ""),
+    (r"There was no time to run the rest", f"{PROOF}.suite.before.cut", None),
+    (r"No control could be run", f"{PROOF}.suite.uncontrolled", False),
+    (r"85% likely to be right", "selection.decided_by", "person"),
+    (r", for \$0\.01", "accounts", ()),
+    (r"Both in the words of the model", f"{PROOF}.described", False),
+    (r"\*\*Proven\*\*: this test failed", f"{PROOF}.suite", None),
+    (r"\*\*Proven\*\*: this test failed", f"{PROOF}.suite.unreached", True),
+    (r"The first commit holds only the test", f"{PROOF}.reproduction.after.exit_code", 2),
+    (r"1 sample that read others took over one", f"{PROOF}.votes.candidates.3.informed_by", ()),
+    (r"I wrote 4 edits and 2 scripts", f"{PROOF}.votes.candidates.3.informed_by", ()),
+    (r"I left out 1 flaky script", f"{PROOF}.votes.flaky", ()),
+    (r"what became of 9 earlier pull requests", "selection.recalibration", None),
+    (r"calibrated on agreeing edits", f"{PROOF}.standings", ()),
+    (r"A note\.", f"{PROOF}.notes", ()),
+    (r"A sample that read edit B found a fault", f"{PROOF}.votes.candidates.3.fault", ""),
+    (r"`#34` is left out", f"{PROOF}.votes.rejected", ()),
+    (r"The reproduction test belongs to the chosen edit", f"{PROOF}.reproduced", ()),
+    (r"⏱ times out", f"{PROOF}.votes.runs", ((PASSES, PASSES),) * 5),
+    (r"Further script, which tells edits apart: A passes; B fails", f"{PROOF}.further", ()),
+    (r"What its sample left", f"{PROOF}.votes.candidates.2.summary", ""),
+    (r"c: KeyError without it, ValueError with it", f"{PROOF}.suite.after.raised", {}),
+    (r"`c` fails without the edit \(`KeyError`\)", f"{PROOF}.suite.after.raised", {}),
+    (r"1 more fails? without the change, and was not run", f"{PROOF}.suite.failing", ()),
+    (r"The limit was reached\.", f"{PROOF}.cut_short", ""),
+    (r"did not see 1 file that may be relevant", f"{PROOF}.context.dropped", ()),
+    (r"The changelog lacks an entry", f"{PROOF}.context.numbered_entries", ""),
+    (r"A time limit let only a part", f"{PROOF}.suite.before.cut", None),
+    (r"The scout read every source file", f"{PROOF}.context.findings", None),
+    (r"Files: 2 of 9 shown to the model, and 1 besides", f"{PROOF}.context.beside", ()),
+    (r"Shown besides: `CONTRIBUTING.md`", f"{PROOF}.context.beside", ()),
+    (r"I read 7 files, chose 0 files", f"{PROOF}.context.findings.read", 0),
+    (r"Removed from the rankings: 2 nonexistent paths", f"{PROOF}.context.findings.invented", 0),
+    (r"Models: recorded answers", "accounts", ()),
+    (r"2 comments by people without permission", "run.skipped.untrusted", 0),
+    (r"1 picture", "run.skipped.pictures", 0),
+    (r"Fixed since: 1{40}", "no fix.fixed_since", None),
+    (r"This looks fixed already", "no fix.reason", "no edit"),
+    (r"What I found out", "no fix.details", ()),
+    (r"I tried changes in these files", "no fix.suspects", ()),
+    (r"A script that fails before that commit", "no fix.script", ""),
+)
+"""A sentence of people's texts, the field that carries it, and what that is without the fact."""
+
+
+ALWAYS: Final = "|".join(
+    f"^{begin}"
+    for begin in (
+        r"(What was wrong|What changed|Evidence|Limits|Edits × scripts|Output with the change)$",
+        r"Before: it fails|After: it passes|On the original code it fails|With [AB] it prints:",
+        r"Edit [ABC], as a diff|Script \d: on the unedited code it fails; |Cost: |\*\*After:\*\*",
+        r"The repository's own tests, `make check`:|These fail with and without|I left these out",
+        r"Fixes #7|`total\(\)`|It adds|`tests/test_total.py` is new\.|Run it with|Run `r1`",
+        r"A passing test shows|Comment on a line or request|Requested by @alice|No run is active\.",
+        r"I estimate that it is|It is so|`a\.py`",
+    )
+)
+"""What stands in each of these texts: headings, frames, and what the fields themselves hold."""
+
+
+def test_each_line_is_a_row_of_the_table_or_stands_always() -> None:
+    text = re.sub(r"`{3,}.*?`{3,}", "", told(ALL), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|</?(?:details|summary|sub)>", "\n", text)
+    lines = [line.strip("-#> ") for line in text.split("\n") if not line.startswith("|")]
+    rows = [ALWAYS, *(sentence for sentence, _, _ in TABLE)]
+    assert [one for one in lines if one and not any(re.search(row, one) for row in rows)] == []
+
+
+def take(facts: Any, path: str, value: object) -> Any:
+    """The same facts with another value at the path."""
+    name, _, rest = path.partition(".")
+    if isinstance(facts, BaseModel):
+        old = getattr(facts, name)
+        return facts.model_copy(update={name: take(old, rest, value) if rest else value})
+    every: dict[str, Any] = facts if name in ALL else {str(at): one for at, one in enumerate(facts)}
+    every = {**every, name: take(every[name], rest, value) if rest else value}
+    return every if name in ALL else tuple(every.values())
+
+
+@pytest.mark.parametrize(("sentence", "path", "without"), TABLE)
+def test_a_sentence_goes_with_its_fact(sentence: str, path: str, without: object) -> None:
+    assert re.search(sentence, told(ALL)), "it is not said where the fact is there"
+    assert not re.search(sentence, told(take(ALL, path, without)))
