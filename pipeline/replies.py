@@ -52,7 +52,7 @@ def split_thoughts(text: str) -> tuple[str, str]:
             continue
         closing = next(end for start, end in _THOUGHTS.items() if re.fullmatch(start, begin[0]))
         closing = closing or f"</{begin[0][1:]}"
-        stop = -1 if closing in absent else text.find(closing, place)
+        stop = -1 if closing in absent else _find_unquoted(text, closing, place)
         if stop < 0:
             absent.add(closing)
             if _VISIBLE.search(text, at, begin.start()):  # a word in prose
@@ -64,6 +64,12 @@ def split_thoughts(text: str) -> tuple[str, str]:
     if not thoughts:
         return "", text
     return "\n\n".join(one.strip() for one in thoughts), _HARMONY.sub("", rest).lstrip()
+
+
+def _find_unquoted(text: str, closing: str, at: int) -> int:
+    """The first place that is not in quotation marks or backticks; else the first; -1 if none."""
+    plain = re.compile(rf"(?<![`'\"]){re.escape(closing)}").search(text, at)
+    return plain.start() if plain else text.find(closing, at)
 
 
 def _find_end_alone(text: str) -> tuple[int, int]:

@@ -55,7 +55,8 @@ class _Stream(openai.AsyncStream[object]):
     async def _iter_events(self) -> AsyncGenerator[ServerSentEvent]:
         async for event in super()._iter_events():
             self.is_done = self.is_done or event.data.startswith("[DONE]")
-            yield event
+            if event.data.lstrip()[:1] in ("{", "["):  # else it only keeps the connection open
+                yield event
 
 
 _THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})

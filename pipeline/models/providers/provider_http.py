@@ -220,9 +220,9 @@ class ProviderClient(Model):
                 ended = getattr(stream, "is_done", False)
             else:  # not streamed, or called something else
                 data = await stream.response.aread()
-                events = _EVENT.findall(data) or [data]
-                ended = events[-1] == b"[DONE]"
-                for event in events[: len(events) - ended]:
+                events = _EVENT.findall(data)
+                ended = not events or events[-1] == b"[DONE]"  # a whole reply, or a whole stream
+                for event in events or [data]:
                     if event.lstrip()[:1] == b"{":
                         self._add(answer, json.loads(event))
                 if answer.stop_reason is None and not answer.failure and not any(answer.text):

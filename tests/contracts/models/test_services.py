@@ -408,7 +408,19 @@ ENDINGS = {
     "octet-stream": (events(piece(WHOLE), piece(None, "stop")), "application/octet-stream"),
     "capitals": (events(piece(WHOLE), piece(None, "stop")), "Text/Event-Stream"),
     "no reason, text/plain": (events(piece(WHOLE)), "text/plain"),
-    "JSON without a reason": (json.dumps(MESSAGE).encode(), "text/plain"),
+    "JSON called text": (json.dumps(MESSAGE).encode(), "text/plain"),
+    "JSON without a reason": (
+        json.dumps({"choices": [{"message": {"content": WHOLE}}]}).encode(),
+        "application/json",
+    ),
+    "a comment as data": (
+        b"data: : OPENROUTER PROCESSING\n\n" + events(piece(WHOLE), piece(None, "stop")),
+        "text/event-stream",
+    ),
+    "pings between": (
+        b"id: 1\ndata:\n\n: ping\n\n" + events(piece(WHOLE, ""), piece(None, "stop")),
+        "text/event-stream",
+    ),
 }
 
 
@@ -416,7 +428,8 @@ ENDINGS = {
 async def test_a_stream_is_read_whatever_it_is_called_and_however_it_ends(case: str) -> None:
     """alfredapp/openai-workflow#52, can1357/oh-my-pi#9433 (no reason),
     abundantbeing/hermes-browser-extension#11 (the message again), nearai/private-ml-sdk#20,
-    BYK/loreai#1195 (content types)."""
+    BYK/loreai#1195 (content types); mudler/LocalAI#788 (JSON without a reason),
+    mnfst/llm-gateway#2053, theopenco/llmgateway#2334 (pings), ollama/ollama#4357 (no words)."""
     data, kind = ENDINGS[case]
     async with asking(lambda body: answer(data, kind=kind)) as at:
         assert (await at.ask()).text == WHOLE

@@ -125,6 +125,12 @@ def test_an_approval_does_not_make_up_for_a_block(reply: str) -> None:
     assert not ahead
 
 
+def test_thoughts_may_quote_their_own_end() -> None:
+    """ggml-org/llama.cpp#27661."""
+    reply = "<think>It ends with `</think>`, so I split there.</think>\n<approve/>"
+    assert split_thoughts(reply) == ("It ends with `</think>`, so I split there.", "<approve/>")
+
+
 FAMILIES = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
