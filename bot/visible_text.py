@@ -59,6 +59,14 @@ _PICTURES: Final = {
     "stl": "[3D model]",
 }
 """Languages of fences that GitHub draws: most of their text is on no page."""
+_NAMED: Final = re.compile(
+    r"(?:ba|z)?sh|c|c\+\+|cpp|c#|csharp|console|css|diff|elixir|go|html|ini|java|javascript|jsx?"
+    r"|json|kotlin|lua|make|markdown|md|perl|php|pycon|py|python3?|r|rb|ruby|rs|rust|scala|shell"
+    r"|sql|swift|text|toml|tsx?|typescript|vue|xml|ya?ml|zig"
+)
+"""Languages that a fence keeps: a page shows them by its colours. No other word there is seen."""
+_MOST_BLANKS: Final = 8
+"""Blanks at a line's end in code that are kept: in Markdown they may be the issue."""
 _MATH: Final = re.compile(r"(?<![\w$\\])(\$\$?)(?![\s$])([^$]*)(?<!\s)(\$\$?)(?![\w$])")
 _MATH_LINES: Final = re.compile(r"(?m)^(\$\$)[ \t]{0,9}\n([^$]*)(\$\$)")
 _MATH_HIDES: Final = re.compile(
@@ -251,6 +259,8 @@ class _PageReader(HTMLParser):
         self._shrunk = 0
         self._language = ""
         """The language of the fence that is read."""
+        self._code: set[int] = set()
+        """The lines of code blocks."""
         self._closed: list[bool] = []
         """Whether each `<details>` around is closed."""
         self._breaks = 0
@@ -270,10 +280,12 @@ class _PageReader(HTMLParser):
             if gap and rest.strip():
                 self.hidden.append(len(rest.strip()))
             empty = 0 if shown.strip("> \t\xa0\u3000") else empty + 1
+            tail = line[len(line.rstrip(" \t")) :] if at in self._code and not gap else ""
+            tail *= len(tail) <= _MOST_BLANKS
             if shown.strip("> \t"):
-                found.append(shown.rstrip())
-            elif found and found[-1]:
-                found.append("")
+                found.append(shown.rstrip() + tail)
+            elif found and (found[-1] or at in self._code):
+                found.append(tail)
         return "\n".join(found)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -299,6 +311,8 @@ class _PageReader(HTMLParser):
             self._prefixes.append(_PREFIXES[tag])
         if tag in ("blockquote", "pre"):
             self._break()
+        if self._in_pre and self._lines[-2:-1] and _NAMED.fullmatch(self._language):
+            self._lines[-2] += self._language * self._lines[-2].endswith("```")
 
     def _mark(self, tag: str) -> str:
         """What Markdown writes before the text of an element."""
@@ -352,10 +366,13 @@ class _PageReader(HTMLParser):
             self.hidden += [lost] if lost > 0 else []
         self.folded += len(shown.strip()) if any(self._closed) else 0
         first, *more = shown.split("\n")
+        began = len(self._lines) - 1
         self._write(first)
         for line in more:
             self._lines.append(self._prefix())
             self._write(line)
+        if self._in_pre:
+            self._code |= set(range(began, len(self._lines) - (not more[-1] if more else 0)))
 
     def _show(self, data: str) -> str:
         """The part of an element's text that is seen."""

@@ -57,7 +57,14 @@ def test_what_a_reader_does_not_see_the_model_does_not_see() -> None:
 
 def test_an_html_comment_in_code_is_seen_and_stays() -> None:
     text = "see `<!-- x -->`\n```html\n<!-- y -->\n```\n<!-- z -->end"
-    assert visible_text(text) == "see `<!-- x -->`\n\n```\n<!-- y -->\n```\n\nend"
+    assert visible_text(text) == "see `<!-- x -->`\n\n```html\n<!-- y -->\n```\n\nend"
+
+
+def test_code_keeps_its_language_and_the_blanks_that_may_be_the_issue() -> None:
+    text = "Look:\n\n```php\n$a = 1;  \n\n\n  echo 2; \n```\n\nend"
+    assert visible_text(text) == text
+    unseen = "```ignore-all-tests\nx\n```\n\nA line.  \n\n\nend"
+    assert visible_text(unseen) == "```\nx\n```\n\nA line.\n\nend"
 
 
 HIDDEN = {
