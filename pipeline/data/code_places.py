@@ -152,6 +152,8 @@ class Habits(Frozen):
     """Where changes are noted, and whether past commits did so, as a sentence; empty: nowhere."""
     newest: tuple[SourceFile, ...] = ()
     """The newest entries: the beginning of the changelog, or the newest files of its folder."""
+    emptied: str = ""
+    """The folder of such files of which only a template is left: towncrier's, named by number."""
     tests: str = ""
     """Whether past commits that change code also change tests, as a sentence."""
     words: tuple[SourceFile, ...] = ()
@@ -174,6 +176,8 @@ class Habits(Frozen):
     @property
     def numbered_folder(self) -> str:
         """The folder of the entries if issue numbers are their files' names; else empty."""
+        if self.emptied:
+            return self.emptied
         if not self.newest or not all(NUMBERED_FILE.search(file.path) for file in self.newest):
             return ""
         return self.newest[0].path.rpartition("/")[0]

@@ -182,10 +182,11 @@ async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[st
     match `exclude` are not shown."""
     history = await read_history(codebase)
     code = _find_code(history)
-    changelog, newest = await _read_changelog(codebase, history, code)
+    changelog, newest, emptied = await _read_changelog(codebase, history, code)
     return Habits(
         changelog=changelog,
         newest=newest,
+        emptied=emptied,
         tests=_describe_tests(code),
         words=await _read_words(codebase, exclude),
         nearest=await _read_nearest(codebase, context, history, exclude),
@@ -233,7 +234,8 @@ async def note_habits(
 
 async def _read_changelog(
     codebase: Codebase, history: Sequence[PastCommit], code: Sequence[PastCommit]
-) -> tuple[str, tuple[SourceFile, ...]]:
+) -> tuple[str, tuple[SourceFile, ...], str]:
+    """As `Habits.changelog`, `newest` and `emptied` say."""
     fragments = [
         path
         for path in codebase.files
@@ -244,7 +246,7 @@ async def _read_changelog(
     left = next((p for p in codebase.files if _FOLDER.fullmatch(p) and _TEMPLATE.search(p)), "")
     if left and not collected:
         folder = left.rpartition("/")[0]
-        return f"{_IN_FOLDER} {folder}, which has none since the last release.", ()
+        return f"{_IN_FOLDER} {folder}, which has none since the last release.", (), folder
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
     scripts = await codebase.read_text("package.json") if "package.json" in codebase.files else ""
     if any(map(_RELEASE_TOOL.fullmatch, codebase.files)) or _RELEASE_SCRIPT.search(scripts or ""):
@@ -258,7 +260,7 @@ async def _read_changelog(
         f" {noted} of the last {len(code)} commits that change code {change} it." if code else ""
     )
     if len(code) >= _LEAST_COMMITS and not noted:
-        return "", ()  # kept at releases, if at all
+        return "", (), ""  # kept at releases, if at all
     changed = [path for commit in history for path in _sort_newest(commit.paths)]
     latest = [path for path in changed if path in fragments]
     if fragments and (latest or collected or not single):
@@ -269,12 +271,13 @@ async def _read_changelog(
         return (
             f"{_IN_FOLDER} {folder}.{share}",
             tuple(_show_entries(path, text, room) for path, text in texts),
+            "",
         )
     text = await codebase.read_text(single) if single else None
     if not single or not text:
-        return "", ()
+        return "", (), ""
     shown_part = show_newest(single, text, _NEWEST_CHARACTERS)
-    return f"Changes that users notice are noted in {single}.{share}", (shown_part,)
+    return f"Changes that users notice are noted in {single}.{share}", (shown_part,), ""
 
 
 def _show_entries(path: str, text: str, characters: int) -> SourceFile:

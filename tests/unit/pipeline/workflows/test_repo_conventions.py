@@ -267,6 +267,12 @@ async def test_a_folder_with_its_template_alone_is_collected_at_releases(tmp_pat
     told = await habits_after(tmp_path, first, *fixes(6, "changelog/README.rst"))
     assert " in changelog, " in told.changelog
     assert told.newest == ()
+    # The number of an issue that has none is not made up; that the entry lacks is said.
+    assert (told.numbered_folder, told.forbids_entry(None), told.forbids_entry(7)) == (
+        "changelog",
+        True,
+        False,
+    )
 
 
 async def test_of_a_long_file_for_a_release_both_ends_are_shown(tmp_path: Path) -> None:
