@@ -237,7 +237,7 @@ def _votes_section(selection: Selection, characters: int) -> str:
     text = (
         f"I wrote {pluralize(len(table.candidates) - len(table.taken_over), 'edit')} and "
         f"{pluralize(len(table.tests), 'script')} for the issue, and ran every script on every "
-        f"edit.{_taken_over_sentence(table)}{flaky} {prose(proof.why, 2000)}"
+        f"edit.{_tell_taken_over(table)}{flaky} {prose(proof.why, 2000)}"
     )
     pairs = zip(table.candidates, proof.standings, strict=False)  # without standings, no pairs
     patch = selection.candidate.patch
@@ -263,7 +263,7 @@ def _votes_section(selection: Selection, characters: int) -> str:
     return "\n\n".join(filter(None, [text, sure, notes, folded, scripts, further, diffs]))
 
 
-def _taken_over_sentence(table: VoteTable) -> str:
+def _tell_taken_over(table: VoteTable) -> str:
     if not (count := len(table.taken_over)):
         return ""
     return f" {pluralize(count, 'sample')} that read others took over one of these."

@@ -85,15 +85,6 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     assert listed.count("```diff") == 1
 
 
-def test_nothing_is_said_of_agreeing_edits_where_none_agrees() -> None:
-    selection = a_selection()
-    alone = Standing(votes=2, passes=2, support=1, same_as=0, behaves_as=0, execution=0, prior=0)
-    evidence = replace(selection.evidence, standings=(alone, replace(alone, same_as=1)))
-    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
-    assert "such edits" in body
-    assert "agreeing" not in body
-
-
 def test_the_table_shows_the_unedited_code_first() -> None:
     selection = a_selection()
     table = render_vote_table(selection.evidence.votes, selection.candidate)
@@ -222,23 +213,6 @@ def test_the_limits_say_how_many_tests_of_the_repository_ran(
     limits = pull_request.pull_body(a_run(), told, ()).partition("## Limits")[2]
     assert ("tests with the change" in limits) is bool(said)
     assert said in limits
-
-
-def test_a_repository_without_tests_is_told_so() -> None:
-    selection = a_selection()
-    alone = replace(selection.evidence, suite=None)
-    body = pull_request.pull_body(a_run(), replace(selection, evidence=alone), ())
-    assert "I ran none of the repository's own tests." in body.partition("## Limits")[2]
-
-
-def test_tests_that_need_a_network_are_counted_apart() -> None:
-    selection = a_selection()
-    suite = selection.evidence.suite
-    assert suite is not None
-    alone = replace(suite, before=replace(suite.before, offline=("t.py::test_fetch",)))
-    told = replace(selection, evidence=replace(selection.evidence, suite=alone))
-    body = pull_request.pull_body(a_run(), told, ())
-    assert "1 further test needs a network" in body
 
 
 def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:
