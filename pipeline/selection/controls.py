@@ -12,6 +12,7 @@ from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.standings import voting_tests
 from pipeline.store import digest, load_or_run
+from sandbox.execution.jobs import NO_VERDICT
 from sandbox.frozen import Frozen, replace
 
 
@@ -197,4 +198,6 @@ class Controls:
         )
 
     async def _run(self, script: str, diff: str) -> int | None:
-        return (await self._workspace.run_script(script, diff)).exit_code
+        """The exit code; 0 also where code ended with it before the script did."""
+        run = await self._workspace.run_script(script, diff)
+        return 0 if run.exit_code == 1 and NO_VERDICT in run.output else run.exit_code
