@@ -209,7 +209,7 @@ async def run_and_report(
             for sentence in find_unknown_variables():
                 display.say(sentence)
             out = await asyncio.to_thread(out.resolve)
-            with hold_folder(out):
+            with hold_folder(out) if request.out else nullcontext():  # a scratch folder is held
                 return await work(out)
         except (WrongUsage, SettingsError) as error:
             display.end(USAGE, {"outcome": "wrong usage"})
