@@ -14,7 +14,7 @@ from bot.data.github_facts import CommentFacts, IssueFacts
 from bot.data.run import IssueVersion, Login, SkippedComments, is_app
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.webhooks.command_text import parse_command
+from bot.webhooks.command_text import is_talk, parse_command
 from sandbox.frozen import replace
 
 ROLES = {
@@ -83,8 +83,9 @@ class CommentFilter:
         is_new = made is not None and since is not None and made >= since.replace(microsecond=0)
         if not is_new or self._repo.issues.is_own(comment.author):
             return False
-        is_command = parse_command(comment.body or "", *names) is not None
-        return not is_command and await self._is_trusted(comment.author)
+        command = parse_command(comment.body or "", *names)
+        is_order = command is not None and not is_talk(command)
+        return not is_order and await self._is_trusted(comment.author)
 
     async def _is_trusted(self, login: Login) -> bool:
         name = login.casefold()

@@ -52,10 +52,16 @@ class CommandContext:
         )
 
     async def react(self, content: Reaction) -> None:
-        await self._reactions.add(content)
+        if self.request.location is CommentLocation.REVIEW_TEXT:
+            await self.repo.pulls.react_to_review(self.request.node_id, content)
+        else:
+            await self._reactions.add(content)
 
     async def unreact(self, content: Reaction) -> None:
-        await self._reactions.remove(content)
+        if self.request.location is CommentLocation.REVIEW_TEXT:
+            await self.repo.pulls.take_back_reaction(self.request.node_id, content)
+        else:
+            await self._reactions.remove(content)
 
     @property
     def _reactions(self) -> Reactions:

@@ -54,10 +54,10 @@ from bot.runs.set_up import RECHECK_SECONDS, log_incomplete, set_up_repository
 from bot.safe_text import code
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
-from bot.webhooks.command_text import nearest_verb
+from bot.webhooks.command_text import is_talk, nearest_verb
+from prompts.text import join_names
 
 EVERYWHERE: Final = frozenset(CommentLocation)
-CONVERSATIONS: Final = frozenset({CommentLocation.ISSUE, CommentLocation.PULL})
 
 VERBS: Final[Mapping[str, Verb]] = {
     "fix": Verb(
@@ -80,22 +80,22 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Put another of my edits into my pull request: A is the one I chose.",
         use,
         words="B",
-        places=CONVERSATIONS,
+        places=EVERYWHERE,
     ),
     "more": Verb(
         "Continue a finished run: draw further samples beside those that it has.",
         draw_more,
         words="[4]",
-        places=CONVERSATIONS,
+        places=EVERYWHERE,
     ),
     "budget": Verb(
         "Raise the ceiling of the run under way, in US dollars, within the repository's for a day.",
         raise_budget,
         words="15",
     ),
-    "stop": Verb("Stop working on this now.", stop, places=CONVERSATIONS),
-    "status": Verb("Show what I am doing.", show_status, places=CONVERSATIONS),
-    "explain": Verb("Explain why the latest run ended as it did.", explain, places=CONVERSATIONS),
+    "stop": Verb("Stop working on this now.", stop, places=EVERYWHERE),
+    "status": Verb("Show what I am doing.", show_status, places=EVERYWHERE),
+    "explain": Verb("Explain why the latest run ended as it did.", explain, places=EVERYWHERE),
     "stats": Verb(
         "Show the results of my work in this repository: merged, closed, reverted, and the cost.",
         show_stats,
@@ -172,7 +172,7 @@ class CommandDispatcher:
                     if update.comment:
                         await acknowledge_comment(repo, update.comment)
                     else:
-                        await repo.pulls.acknowledge_review(update.review)
+                        await repo.pulls.react_to_review(update.review, "eyes")
         except (RunFailed, TryLater):  # the run also reacts
             return
 
@@ -193,13 +193,13 @@ class CommandDispatcher:
         command = request.command
         verb = self.verbs.get(command.verb or "help")
         meant = nearest_verb(command.verb, self.verbs)
-        is_talk = not command.by_slash and (not command.verb or (verb is None and meant is None))
+        talks = is_talk(command)
         found = await read_config(repo)
         ctx = CommandContext(item, request, repo, queue, self.settings, found, self.verbs)
         if not ctx.config.enabled:
             return None
         if not await is_trusted(repo, request.by, ctx.config.trust):
-            if is_talk:
+            if talks or not command.begins_line:
                 return None
             # Strangers must not use up the writes for others.
             async with self.github.open_repository(request.repo, minor=True) as minor:
@@ -211,15 +211,25 @@ class CommandDispatcher:
                 return await _reply_and_react(ctx, None, "confused")
         with suppress(Forbidden, NotFound):  # the comment may be deleted, the issue locked
             await ctx.react("eyes")
-        if is_talk:
+        if talks:
             return await _reply_and_react(ctx, await answer_mention(ctx), "+1")
+        if not command.begins_line:
+            known = command.verb if verb is not None else "help"
+            answer = Reply.IN_MID_LINE.format(name=self.settings.app_name, verb=known)
+            return await _reply_and_react(ctx, answer, "confused")
         if verb is None:
             answer = replies.no_such_verb(self.settings.app_name, command.verb, meant)
             return await _reply_and_react(ctx, answer, "confused")
         if request.location not in verb.places:
             answer = Reply.WRONG_PLACE.format(verb=code(command.verb, 40))
             return await _reply_and_react(ctx, answer, "confused")
-        return await _reply_and_react(ctx, await verb.handler(ctx), "+1")
+        answer = await verb.handler(ctx)
+        if command.others and not isinstance(answer, RetryLater):
+            left = Reply.OTHERS_LEFT.format(
+                verbs=join_names([f"`{one}`" for one in command.others])
+            )
+            answer = "\n\n".join(filter(None, (answer, left)))
+        return await _reply_and_react(ctx, answer, "+1")
 
 
 async def _reply_and_react(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
 from bot.commands.command import CommandContext
-from bot.comments.replies import Reply, answer_to_remark
+from bot.comments.replies import Reply
 from bot.data.request import CommandRequest, IssueRemark
 from bot.data.run import Mode, Run
+from bot.errors import Forbidden, NotFound
 from bot.github.repository import Repository
 from bot.queue.jobs import RunQueue
 from bot.repo_config.model import EffectiveConfig
@@ -18,7 +21,10 @@ from bot.settings import Settings
 async def answer_remark(
     repo: Repository, said: IssueRemark, queue: RunQueue, settings: Settings
 ) -> None:
-    """Tell a trusted person which samples of the run under way will know what they have said."""
+    """React to what a trusted person says during a run, whose status comment counts it.
+
+    What comes too late for the run is answered, once.
+    """
     run = await _find_hearing_run(said, queue)
     if run is None:
         return
@@ -26,28 +32,38 @@ async def answer_remark(
     if not isinstance(found, EffectiveConfig) or not found.config.enabled:
         return
     if await is_trusted(repo, said.by, found.config.trust):
-        marker = make_marker("reply", f"to={said.id}")
-        progress = await queue.storage.progress.load(run.id)
-        samples = run.more or found.config.samples
-        text = answer_to_remark(progress, samples, settings.app_name)
-        body = f"@{said.by}: {text}\n\n{marker}\n"
-        await repo.issues.comment_once(said.issue, marker, body, since=run.created_at)
+        with suppress(Forbidden, NotFound):  # it is deleted, or the issue locked
+            await repo.issues.reactions("comments", said.remark).add("eyes")
+        await _answer_late(repo, run, queue, settings)
 
 
 async def answer_mention(ctx: CommandContext) -> str | None:
-    """Answer talk that begins with our name: the run hears it, or we say what we understand.
+    """Answer talk to us: the run hears it, or we say what we understand.
 
-    Thanks get the reaction alone.
+    Thanks get the reaction alone; that we are named in mid-line is answered once on an issue.
     """
-    run = await _find_hearing_run(ctx.request, ctx.queue)
-    if run is None:
-        command = ctx.request.command
-        if not command.verb or (command.words[-1:] and command.words[-1].endswith("?")):
-            return Reply.MENTION.format(name=ctx.settings.app_name)
+    request, settings = ctx.request, ctx.settings
+    run = await _find_hearing_run(request, ctx.queue)
+    if run is not None:
+        await _answer_late(ctx.repo, run, ctx.queue, settings)
         return None
-    progress = await ctx.queue.storage.progress.load(run.id)
-    samples = run.more or ctx.config.samples
-    return answer_to_remark(progress, samples, ctx.settings.app_name)
+    command, text = request.command, Reply.MENTION.format(name=settings.app_name)
+    if not command.begins_line:
+        marker = make_marker("mention", str(request.issue))
+        await ctx.repo.issues.comment_once(request.issue, marker, f"{text}\n\n{marker}\n")
+        return None
+    is_question = bool(command.words) and command.words[-1].endswith("?")
+    return text if is_question or not command.verb else None
+
+
+async def _answer_late(repo: Repository, run: Run, queue: RunQueue, settings: Settings) -> None:
+    """Say, once in a run, that nothing begins any more that could know what was said."""
+    progress = await queue.storage.progress.load(run.id)
+    if "choice" in progress.stages:
+        marker = make_marker("too-late", run.id)
+        text = Reply.TOO_LATE_TO_HEAR.format(name=settings.app_name)
+        body = f"{text}\n\n{marker}\n"
+        await repo.issues.comment_once(run.issue, marker, body, since=run.created_at)
 
 
 async def _find_hearing_run(said: IssueRemark | CommandRequest, queue: RunQueue) -> Run | None:

@@ -195,7 +195,7 @@ async def _build_on(
         published_run=source.id,
         base_commit=source.base_commit,
         asked_at=request.at,
-        asked_on=request.issue if request.location is CommentLocation.PULL else 0,
+        asked_on=request.issue if request.location is not CommentLocation.ISSUE else 0,
         confirmed=True,
         **fields,
     )
@@ -400,7 +400,7 @@ async def show_help(ctx: CommandContext) -> str:
 async def _load_latest_run(ctx: CommandContext) -> Run | None:
     request, runs = ctx.request, ctx.queue.runs
     issue = request.issue
-    if request.location is CommentLocation.PULL:
+    if request.location is not CommentLocation.ISSUE:
         # Nothing else is kept of a pull request that is over.
         opened = await ctx.queue.storage.pulls.get(request.repo, issue) or await _find_source(ctx)
         if opened is None:
@@ -411,7 +411,7 @@ async def _load_latest_run(ctx: CommandContext) -> Run | None:
 
 
 def _no_run_reply(ctx: CommandContext) -> str:
-    if ctx.request.location is CommentLocation.PULL:
+    if ctx.request.location is not CommentLocation.ISSUE:
         return Reply.FOREIGN_PULL
     return Reply.NO_RUN.format(name=ctx.settings.app_name)
 

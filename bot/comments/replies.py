@@ -47,6 +47,16 @@ class Reply(StrEnum):
         "I am here, but understand only commands: `/{name} fix` starts me on an issue, and "
         "`/{name} help` lists the others."
     )
+    IN_MID_LINE = (
+        "I carry out a command only where it begins a line, outside quotes and code. If you meant "
+        "one, write `/{name} {verb}` on a line of its own."
+    )
+    OTHERS_LEFT = (
+        "I carry out one command of a comment. Please write {verbs} in a comment of its own."
+    )
+    TOO_LATE_TO_HEAR = (
+        "I heard this, but am choosing already. `/{name} more` draws samples that know it."
+    )
     NO_SAMPLES = (
         "I have no samples to continue from: I keep them for seven days. "
         "`/{name} retry` starts from the beginning."
@@ -98,23 +108,12 @@ def no_such_verb(name: str, verb: str, meant: str | None) -> str:
     return f"I do not know {code(verb, 40)}.{hint} `/{name} help` lists all commands."
 
 
-def answer_to_remark(progress: Progress, samples: int, name: str) -> str:
-    """To a remark during a run that draws so many `samples`."""
-    first = progress.edits_begun + 1
-    if "choice" in progress.stages:
-        return f"I heard this, but am choosing already. `/{name} more` draws samples that know it."
-    if first > samples:
-        return "Heard: no further sample begins, but the choice will know."
-    which = f"samples {first} to {samples}" if first < samples else f"sample {first}"
-    return f"Heard: {which} and the choice will know."
-
-
 def help_text(name: str, slug: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
     """Every verb and the labels. `slug` is the App's name on GitHub, which is heard as well."""
     # A list instead of a table: a phone shows whole sentences.
     rows = "\n".join(f"- `/{name} {verb}`: {does}" for verb, does in verbs)
     return (
-        "Start a comment with one of these commands"
+        "Begin a line of a comment with one of these commands"
         f"{'' if slug == name else f', or with {code(chr(47) + slug)} in place of the first word'}"
         f".\n\n{rows}\n\n"
         f"The label {code(label)} does the same as `fix`; {code(label + ':auto')} skips the "

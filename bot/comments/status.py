@@ -26,7 +26,7 @@ from bot.safe_text import code, details, prose, script_block
 from pipeline.data.types import NoFix, Selection
 from pipeline.selection.verdict import to_letter
 from pipeline.workflows.plan import price_range
-from prompts.text import pluralize
+from prompts.text import agree, pluralize
 from sandbox.frozen import replace
 
 STAGE_TITLES: Final[dict[Stage, str]] = {
@@ -46,6 +46,10 @@ def render_checklist(run: Run, progress: Progress) -> str:
     else:
         known = _counts("environment", progress)
         parts += [prose(progress.doing, 500), f"Environment: {known}" if known else ""]
+    if progress.heard:
+        known = pluralize(progress.heard, "comment")
+        are = agree(progress.heard, "is", "are")
+        parts.append(f"{known} written since I began {are} known to what began after that.")
     parts.append(_time_sentence(run, progress))
     return "\n\n".join(filter(None, parts))
 

@@ -131,6 +131,7 @@ class TimelineFacts(Fact):
 
 class CommentFacts(Fact):
     id: int
+    node_id: str = ""
     body: str | None = None
     author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
@@ -157,6 +158,10 @@ class CommentFacts(Fact):
     @property
     def is_edited(self) -> bool:
         return self.created_at is None or self.updated_at > self.created_at
+
+
+class EditorFacts(Fact):
+    login: Login | None = Field(default=None, validation_alias=AliasPath("editor", "login"))
 
 
 class RepositoryFacts(Fact):
@@ -209,6 +214,8 @@ class ReviewFacts(Fact):
     """A review as a whole; its comments on lines are `LineCommentFacts`."""
 
     id: int
+    node_id: str = ""
+    submitted_at: datetime | None = None
     body: str | None = None
     state: str
     author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))

@@ -16,6 +16,7 @@ from pipeline.data.progress import (
     EnvironmentFound,
     Event,
     FilesRead,
+    Heard,
     Spent,
     Stage,
     StageBegan,
@@ -46,6 +47,8 @@ class Progress(Frozen):
     tests: int = 0
     edits: int = 0
     edits_begun: int = 0
+    heard: int = 0
+    """Comments, written since the run began, that what began later knows."""
     suite_tests: int = 0
     """The repository's own tests that ran on the unedited code."""
     suite_run: int = 0
@@ -87,6 +90,8 @@ class ProgressTracker:
                 return self._count_suite(event)
             case EnvironmentFound(line):
                 return {"environment": line}
+            case Heard(comments):
+                return {"heard": max(comments, self._progress.heard)}
             case Spent(dollars):
                 return {"dollars": dollars}
 

@@ -30,6 +30,15 @@ class Command(Frozen):
     """What follows the verb on its line."""
     by_slash: bool = True
     """`/capuchin`, which is meant for nobody else; not `@capuchin`, which may be talk."""
+    begins_line: bool = True
+    """Else it stands in mid-line and is not carried out."""
+    others: tuple[str, ...] = ()
+    """The verbs of further commands in the same comment, which are not carried out."""
+
+    def says_same(self, other: Command) -> bool:
+        return (self.verb, self.words, self.begins_line) == (
+            other.verb, other.words, other.begins_line
+        )  # fmt: skip
 
     @property
     def anyway(self) -> bool:
@@ -113,18 +122,25 @@ class CommandRequest(Frozen):
     issue: int
     location: CommentLocation
     comment: int
+    """Its id, or that of the review."""
+    node_id: str = ""
+    """The id in GraphQL of a review, to which REST cannot react."""
     by: Login
+    """Who wrote it, or edited it last."""
     at: datetime
-    """When it was written, by GitHub's clock."""
+    """When, by GitHub's clock."""
     command: Command
+    replaces: bool = False
+    """An edit put it in the place of another command, which had its answer."""
     version: IssueVersion | None = None
     delivery: str
 
     @property
     def id(self) -> str:
         """The same for every delivery of the comment and for the sweep."""
-        kind = "review-comment" if self.location is CommentLocation.REVIEW else "comment"
-        return f"{kind}-{self.comment}"
+        kinds = {CommentLocation.REVIEW: "review-comment", CommentLocation.REVIEW_TEXT: "review"}
+        named = f"{kinds.get(self.location, 'comment')}-{self.comment}"
+        return f"{named}-{self.at.timestamp():.0f}" if self.replaces else named
 
 
 class IssueRemark(Frozen):

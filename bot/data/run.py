@@ -109,6 +109,8 @@ class CommentLocation(StrEnum):
     ISSUE = "issue"
     PULL = "pull request"
     REVIEW = "review"
+    """A comment on a line."""
+    REVIEW_TEXT = "review text"
 
 
 class IssueVersion(Frozen):

@@ -25,7 +25,7 @@ from bot.settings import DEFAULT_NAME
 from bot.storage.checkpoints import RedisStore
 from bot.storage.pulls import MAX_ANSWERED
 from bot.visible_text import visible_text
-from bot.webhooks.command_text import parse_command
+from bot.webhooks.command_text import is_talk, parse_command
 from bot.webhooks.labels import BotNames
 from pipeline.data.types import CommitSha
 from pipeline.workflows.revise import Revision
@@ -124,6 +124,8 @@ class FeedbackReader:
     def __init__(self, ctx: PullRun) -> None:
         self._ctx = ctx
         self._known: dict[str, bool] = {}
+        names = BotNames.of(ctx.settings).with_slug(ctx.repo.identity.slug)
+        self._names = names.called
         self._untrusted = 0
 
     async def read(self) -> FeedbackBatch:
@@ -187,8 +189,11 @@ class FeedbackReader:
     async def _read_reviews(self) -> list[Remark]:
         found: list[Remark] = []
         async for review in self._ctx.repo.pulls.list_reviews(self._ctx.pull.number):
-            asks = review.state.upper() == "CHANGES_REQUESTED"
             remark = Remark(id=f"review-{review.id}", by=review.author, text=review.body or "")
+            command = parse_command(remark.text, *self._names)
+            asks = review.state.upper() == "CHANGES_REQUESTED"
+            if command is not None and not is_talk(command):
+                asks = command.begins_line and command.verb == "fix"
             if asks and (shown := await self._show(remark, review)):
                 found.append(shown)
         return found
@@ -212,7 +217,7 @@ class FeedbackReader:
     async def _read_commands(self) -> list[Remark]:
         """Commands to us; other comments in the conversation are between people."""
         found: list[Remark] = []
-        names = BotNames.of(self._ctx.settings).with_slug(self._ctx.repo.identity.slug).called
+        names = self._names
         pull, called = self._ctx.pull, [name.casefold() for name in (DEFAULT_NAME, *names)]
         comments = self._ctx.repo.issues.list_comments(pull.number, count=pull.comments)
         async for comment in comments:
@@ -222,7 +227,7 @@ class FeedbackReader:
             remark = Remark(id=f"comment-{comment.id}", by=comment.author, text=raw)
             shown = await self._show(remark, None)
             command = parse_command(shown.text, *names) if shown else None
-            if shown and command and command.verb == "fix":
+            if shown and command and command.begins_line and command.verb == "fix":
                 found.append(shown)
         return found
 

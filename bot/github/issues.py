@@ -9,6 +9,7 @@ from bot.data.github_facts import (
     CommentFacts,
     Cursor,
     EditFacts,
+    EditorFacts,
     IssueFacts,
     LabelEventFacts,
     LinkedPull,
@@ -27,6 +28,7 @@ LAST_EDIT_QUERY = (
     "{ nodes { ... on RenamedTitleEvent { createdAt } } } } } }"
 )
 BODY_HTML_QUERY = "query($id: ID!) { node(id: $id) { ... on Issue { bodyHTML } } }"
+EDITOR_QUERY = "query($id: ID!) { node(id: $id) { ... on Comment { editor { login } } } }"
 COMMENT_PAGES = 5
 """Limits reading to 500 comments of an issue."""
 MARKER_PAGES = 100
@@ -116,6 +118,14 @@ class Issues:
         except NotFound:
             return False
         return True
+
+    async def find_editor(self, comment: CommentFacts) -> Login | None:
+        """Who edited a comment last, which need not be its author; None if nobody is known.
+
+        docs.github.com/graphql/reference/interfaces#comment
+        """
+        found = await self._api.query_graphql(EDITOR_QUERY, {"id": comment.node_id})
+        return EditorFacts.model_validate(found["node"]).login
 
     def reactions(self, *what: str | int) -> Reactions:
         return Reactions(self._api, self.is_own, "issues", *what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -18,7 +18,7 @@ from bot.data.run import Login
 from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.github.http import PER_PAGE
 from bot.github.issues import MARKER_PAGES
-from bot.github.repository_api import Reactions, RepositoryApi, list_changed
+from bot.github.repository_api import Reaction, Reactions, RepositoryApi, list_changed
 from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
 
@@ -26,6 +26,11 @@ COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
 LISTED_PAGES: Final = 5
 """At most 500 pull requests of a repository are looked through."""
+
+_IN_GRAPHQL: Final[Mapping[Reaction, str]] = {
+    "eyes": "EYES", "rocket": "ROCKET", "confused": "CONFUSED", "+1": "THUMBS_UP"
+}  # fmt: skip
+"""https://docs.github.com/graphql/reference/enums#reactioncontent"""
 
 
 class Pulls:
@@ -117,10 +122,14 @@ class Pulls:
         done = "pullRequest { isDraft }"
         await self._mutate("convertPullRequestToDraft", "pullRequestId: $id", done, node_id)
 
-    async def acknowledge_review(self, node_id: str) -> None:
+    async def react_to_review(self, node_id: str, content: Reaction) -> None:
         """React to a review, which REST cannot; GitHub ignores a second reaction."""
-        given = "subjectId: $id, content: EYES"
+        given = f"subjectId: $id, content: {_IN_GRAPHQL[content]}"
         await self._mutate("addReaction", given, "reaction { content }", node_id)
+
+    async def take_back_reaction(self, node_id: str, content: Reaction) -> None:
+        given = f"subjectId: $id, content: {_IN_GRAPHQL[content]}"
+        await self._mutate("removeReaction", given, "reaction { content }", node_id)
 
     async def _mutate(self, name: str, given: str, answer: str, node_id: str) -> None:
         """docs.github.com/graphql/reference/mutations"""

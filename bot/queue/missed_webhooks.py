@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from bot.data.github_facts import CommentFacts, Cursor, IssueFacts
+from bot.data.github_facts import CommentFacts, Cursor, IssueFacts, ReviewFacts
 from bot.data.request import (
     SWEEP_PREFIX,
     CommandRequest,
@@ -77,13 +77,13 @@ async def _find_in_repository(
     comments, later = await repo.issues.list_changed_comments(
         later, _comments_since(later.comments_since)
     )
-    for order in [_to_command(ref, comment, names) for comment in comments]:
-        if order is not None:
+    for comment in comments:
+        if order := await _to_command(repo, ref, comment, names):
             yield order
     lines, later = await repo.pulls.list_changed_comments(later, _comments_since(later.lines_since))
     for line in lines:
         if line.author_type != "Bot":
-            yield _to_command(ref, line, names) or PullUpdate(
+            yield await _to_command(repo, ref, line, names) or PullUpdate(
                 repo=ref,
                 target="pull",
                 number=line.issue,
@@ -112,6 +112,10 @@ async def _find_on_issue(
             head = pull.head_sha
             delivery = f"sweep-{issue.number}-{head}"
             yield ConfigCheckRequest(repo=ref, pull=issue.number, head=head, delivery=delivery)
+        if pull is not None and repo.issues.is_own(pull.author):
+            async for review in repo.pulls.list_reviews(issue.number):
+                if order := _to_review_command(ref, issue.number, review, names):
+                    yield order
         if issue.state == "open":
             yield IssueSnapshot(repo=ref, issue=issue.number, closed=False, labels=issue.labels)
         return
@@ -150,15 +154,45 @@ def _comments_since(seen: datetime | None) -> datetime:
     return max(since, now() - timedelta(days=2)).replace(microsecond=0)
 
 
-def _to_command(
-    ref: RepoRef, comment: CommentFacts, names: BotNames
+def _to_review_command(
+    ref: RepoRef, pull: int, review: ReviewFacts, names: BotNames
+) -> CommandRequest | None:
+    """The command in a review's own text; None for none, and for one that is forgotten by now."""
+    at = review.submitted_at
+    if at is None or at < _comments_since(at) or review.author_type == "Bot":
+        return None
+    command = parse_command(review.body or "", *names.called)
+    if command is None:
+        return None
+    return CommandRequest(
+        repo=ref,
+        issue=pull,
+        location=CommentLocation.REVIEW_TEXT,
+        comment=review.id,
+        node_id=review.node_id,
+        by=review.author,
+        at=at,
+        command=command,
+        delivery=f"sweep-review-{review.id}",
+    )
+
+
+async def _to_command(
+    repo: Repository, ref: RepoRef, comment: CommentFacts, names: BotNames
 ) -> CommandRequest | IssueRemark | None:
-    """The command in a comment, or what it says on an issue. An edited comment is ignored: it may
-    not have been a command."""
-    at, number = comment.created_at, comment.issue
-    if at is None or not number or comment.is_edited or comment.author_type == "Bot":
+    """The command in a comment, or what it says on an issue.
+
+    An edited one has the same id as before: if that had its answer, so has this. It is whoever
+    edited it that commands.
+    """
+    at, number, by = comment.created_at, comment.issue, comment.author
+    if at is None or not number or comment.author_type == "Bot":
         return None
     command = parse_command(comment.body or "", *names.called)
+    if comment.is_edited:
+        if command is None or not command.begins_line or at < _comments_since(at):
+            return None
+        at, by = comment.updated_at, await repo.issues.find_editor(comment) or by
     if command is None and (comment.is_on_pull or comment.is_on_line):
         return None
     if command is None:
@@ -166,7 +200,7 @@ def _to_command(
             repo=ref,
             issue=number,
             remark=comment.id,
-            by=comment.author,
+            by=by,
             at=at,
             delivery=f"sweep-comment-{comment.id}",
         )
@@ -176,7 +210,7 @@ def _to_command(
         issue=number,
         location=CommentLocation.REVIEW if comment.is_on_line else place,
         comment=comment.id,
-        by=comment.author,
+        by=by,
         at=at,
         command=command,
         delivery=f"sweep-{'line' if comment.is_on_line else 'comment'}-{comment.id}",

@@ -1,6 +1,6 @@
 """What labels, assignments and comments on issues ask for, and comments on pull requests.
 
-Only new ones are read: what is edited or deleted later has been acted on already.
+Of an edited comment only a command counts that was not there before.
 """
 
 from __future__ import annotations
@@ -109,11 +109,22 @@ class _CommentPart(BaseModel):
     id: int
     body: str | None = None
     created_at: datetime
+    updated_at: datetime | None = None
     user: AccountPart | None = None
+
+
+class _OldBody(BaseModel):
+    text: str = Field(default="", alias="from")
+
+
+class _Changes(BaseModel):
+    body: _OldBody | None = None
 
 
 class _CommentPayload(Payload):
     comment: _CommentPart
+    action: str = ""
+    changes: _Changes = _Changes()
 
     @property
     def author(self) -> AccountPart:
@@ -130,21 +141,36 @@ class _CommentPayload(Payload):
         location: CommentLocation,
         version: IssueVersion | None = None,
     ) -> CommandRequest | None:
-        """The command that the comment begins with; None for none."""
-        command = parse_command(self.comment.body or "", *delivery.names.called)
+        """The command in the comment; None for none, and for one that an edit left as it was.
+
+        Others than its author may edit a comment: what they write in is theirs.
+        """
+        comment, names = self.comment, delivery.names.called
+        command, before = parse_command(comment.body or "", *names), None
+        if self.is_edited:
+            if command is None or not command.begins_line or self.changes.body is None:
+                return None
+            before = parse_command(self.changes.body.text, *names)
+            if before is not None and before.says_same(command):
+                return None
         if command is None:
             return None
         return CommandRequest(
             repo=self.repo,
             issue=issue,
             location=location,
-            comment=self.comment.id,
-            by=self.author.login,
-            at=self.comment.created_at,
+            comment=comment.id,
+            by=self.sender.login if self.is_edited else self.author.login,
+            at=(comment.updated_at if self.is_edited else None) or comment.created_at,
             command=command,
+            replaces=before is not None,
             version=version,
             delivery=delivery.id,
         )
+
+    @property
+    def is_edited(self) -> bool:
+        return self.action == "edited"
 
 
 class _IssueComment(_CommentPayload):
@@ -157,7 +183,10 @@ class _IssueComment(_CommentPayload):
         if issue.pull_request is not None:
             return self.to_command(delivery, issue.number, CommentLocation.PULL)
         place = CommentLocation.ISSUE
-        return self.to_command(delivery, issue.number, place, issue.version) or IssueRemark(
+        order = self.to_command(delivery, issue.number, place, issue.version)
+        if order is not None or self.is_edited:
+            return order
+        return IssueRemark(
             repo=self.repo,
             issue=issue.number,
             remark=self.comment.id,
@@ -178,7 +207,10 @@ class _ReviewComment(_CommentPayload):
         if self.is_by_bot:
             return None
         number = self.pull_request.number
-        return self.to_command(delivery, number, CommentLocation.REVIEW) or PullUpdate(
+        order = self.to_command(delivery, number, CommentLocation.REVIEW)
+        if order is not None or self.is_edited:
+            return order
+        return PullUpdate(
             repo=self.repo,
             target="pull",
             number=number,
@@ -198,6 +230,6 @@ PAYLOADS: Final[Mapping[str, Mapping[str, type[Payload]]]] = {
         "deleted": _IssueGone,
         "transferred": _IssueGone,
     },
-    "issue_comment": {"created": _IssueComment},
-    "pull_request_review_comment": {"created": _ReviewComment},
+    "issue_comment": {"created": _IssueComment, "edited": _IssueComment},
+    "pull_request_review_comment": {"created": _ReviewComment, "edited": _ReviewComment},
 }

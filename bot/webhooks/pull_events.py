@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.data.request import AnyRequest, ConfigCheckRequest, Delay, PullUpdate
+from bot.data.request import AnyRequest, CommandRequest, ConfigCheckRequest, Delay, PullUpdate
 from bot.data.run import CHECK_NAME as SETTINGS_CHECK
-from bot.data.run import Login
+from bot.data.run import CommentLocation, Login
+from bot.webhooks.command_text import parse_command
 from bot.webhooks.payload import AccountPart, Delivery, LabelPayload, Payload
 from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
@@ -74,8 +76,11 @@ class _PullLabeled(LabelPayload, _PullPayload):
 
 
 class _ReviewPart(BaseModel):
+    id: int = 0
     node_id: str = ""
     state: str = ""
+    body: str | None = None
+    submitted_at: datetime | None = None
 
 
 class _ReviewSubmitted(_PullPayload):
@@ -84,9 +89,23 @@ class _ReviewSubmitted(_PullPayload):
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         if self.sender.is_bot:
             return None
-        update = _update_pull(self, delivery, self.pull_request.number, Delay.DEBOUNCED)
-        asks = self.review.state.lower() == "changes_requested"  # its lines come as comments
-        return replace(update, review=self.review.node_id) if asks else update
+        review, number = self.review, self.pull_request.number
+        command = parse_command(review.body or "", *delivery.names.called)
+        if command is not None and review.submitted_at is not None:
+            return CommandRequest(
+                repo=self.repo,
+                issue=number,
+                location=CommentLocation.REVIEW_TEXT,
+                comment=review.id,
+                node_id=review.node_id,
+                by=self.sender.login,
+                at=review.submitted_at,
+                command=command,
+                delivery=delivery.id,
+            )
+        update = _update_pull(self, delivery, number, Delay.DEBOUNCED)
+        asks = review.state.lower() == "changes_requested"  # its lines come as comments
+        return replace(update, review=review.node_id) if asks else update
 
 
 class _CheckPull(BaseModel):

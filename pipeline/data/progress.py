@@ -52,10 +52,15 @@ class EnvironmentFound(NamedTuple):
     """How well the environment works. Untrusted."""
 
 
+class Heard(NamedTuple):
+    comments: int
+    """Written since the run began, and known to what begins from now on."""
+
+
 class Spent(NamedTuple):
     dollars: float
     """The cost of the whole run so far, at list prices."""
 
 
-Event = StageBegan | Doing | FilesRead | Written | SuiteRan | EnvironmentFound | Spent
+Event = StageBegan | Doing | FilesRead | Written | SuiteRan | EnvironmentFound | Heard | Spent
 OnProgress = Callable[[Event], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.data import progress
 from pipeline.data.types import Issue
 from pipeline.resources import Workspace
 from sandbox.frozen import Frozen, replace
@@ -21,4 +22,7 @@ async def hear(issue: Issue, step: str, workspace: Workspace) -> Issue:
     if heard is None and (texts := await workspace.listen()):
         heard = Heard(texts=tuple(text for text in texts if text not in issue.discussion))
         await workspace.store.save(f"heard/{step}", heard)
-    return replace(issue, discussion=(*issue.discussion, *heard.texts)) if heard else issue
+    if not heard or not heard.texts:
+        return issue
+    workspace.report(progress.Heard(len(heard.texts)))
+    return replace(issue, discussion=(*issue.discussion, *heard.texts))

@@ -61,7 +61,7 @@ async def test_an_unknown_verb_is_answered_with_the_nearest(
 
 @pytest.mark.parametrize(
     "told",
-    ["I like /capuchin fix", "> /capuchin fix", "hello"],
+    ["I like `/capuchin fix`", "> /capuchin fix", "hello"],
 )
 async def test_talk_is_left_alone(bot: BotHarness, told: str) -> None:
     issue = await bot.report_issue(bot.add_repo())
@@ -82,15 +82,49 @@ async def test_a_bots_comment_is_no_command_and_neither_is_our_own(bot: BotHarne
     assert await bot.runs.get_latest(ref_of(issue.repo), issue.number) is None
 
 
-async def test_a_comment_that_is_edited_into_a_command_or_deleted_does_nothing(
-    bot: BotHarness,
+@pytest.mark.parametrize(
+    ("told", "edited", "by", "answers"),
+    [
+        ("hello", "/capuchin help", "alice", 1),
+        ("/capuchin hlep", "/capuchin help", "alice", 2),
+        ("/capuchin help", "Sorry.\n/capuchin help", "alice", 1),
+        ("I meant /capuchin help", "/capuchin help", "alice", 2),
+        ("hello", "/capuchin help", "mallory", 1),
+        ("hello", "goodbye", "alice", 0),
+    ],
+)
+async def test_a_command_that_an_edit_brings_is_its_editors(
+    bot: BotHarness, told: str, edited: str, by: str, answers: int
 ) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    comment = await bot.comment(issue, "hello")
-    await bot.hub.edit_comment(comment, "/capuchin help", "alice")
-    await bot.hub.delete_comment(comment, "alice")
+    comment = await bot.say(issue, told)
+    await bot.hub.edit_comment(comment, edited, by)
     await bot.settle()
-    assert bot.comments_of(issue) == []
+    said = bot.comments_of(issue)
+    assert (len(said), any("/capuchin judge" in one for one in said)) == (
+        answers, answers > 0 and by == "alice"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "answers"),
+    [
+        ("We could ask @capuchin about that.", 1),
+        ("I like /capuchin fix", 2),
+        ("/capuchin help\n/capuchin status", 2),
+    ],
+)
+async def test_what_is_not_carried_out_is_said(bot: BotHarness, told: str, answers: int) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    for _ in range(2):
+        await bot.say(issue, told)
+    said = bot.comments_of(issue)
+    assert len(said) == answers
+    assert await bot.runs.get_latest(ref_of(issue.repo), issue.number) is None
+    if "status" in told:
+        assert all("`status`" in one.rpartition("\n\n")[0].split("\n\n")[-1] for one in said)
+    await bot.say(issue, told, by="mallory")
+    assert len([one for one in bot.comments_of(issue) if "mallory" not in one]) == answers
 
 
 async def test_a_command_delivered_again_is_carried_out_once(bot: BotHarness) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bot.comments.status import render_checklist
 from bot.data.run import RunStatus
 from pipeline.models.metering import CEILING_KEY, RaisedCeiling
 from tests.e2e import shop
+from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.recorded.recording import RecordedAnswer
 
@@ -34,10 +36,41 @@ async def test_what_a_trusted_person_says_reaches_what_begins_later(
         known = [HINT in said for said in calls("editing")]
         assert known
         assert set(known) == {by == "alice"}
-        heard = [text for text in bot.comments_of(issue) if "Heard" in text]
-        assert [("sample 1" in text, "the choice" in text) for text in heard] == (
-            [(True, True)] if by == "alice" else []
-        )
+        assert len(bot.comments_of(issue)) == 1
+        assert reactions_of(issue.comments[-1]) == (["eyes"] if by == "alice" else [])
+        run = await bot.run_of(issue)
+        shown = await bot.storage.progress.load(run.id)
+        assert shown.heard == int(by == "alice")
+        assert ("1 comment written" in render_checklist(run, shown)) == (by == "alice")
+
+
+STOPS = {
+    "after a sentence": "Not needed any more, thanks.\n\n/capuchin stop",
+    "quote reply": "> total() subtracts\n\n/capuchin stop",
+    "a mention": "Thanks! @capuchin stop",
+    "bold": "**/capuchin stop**",
+}
+
+
+@pytest.mark.parametrize("text", STOPS.values(), ids=STOPS)
+async def test_a_stop_is_never_taken_for_a_hint(bot: BotHarness, text: str) -> None:
+    issue = await bot.open_issue(bot.add_repo())
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.until(lambda: bot.runner.waiting)
+        await bot.comment(issue, text)
+        await bot.until(lambda: bot.runner.cut)
+    assert (await bot.run_of(issue)).status is RunStatus.STOPPED
+    assert not issue.repo.pulls
+
+
+async def test_a_command_in_a_reviews_own_text_is_carried_out(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
+        await bot.say(pull, "Looks good to me.\n\n/capuchin status")
+        review = await bot.receive_review(pull, "alice", "Hm.\n/capuchin status", "COMMENTED")
+        assert len(bot.comments_of(pull)) == 2
+        assert [one.content for one in review.reactions] == ["+1"]
 
 
 async def test_further_samples_are_drawn_beside_those_of_a_finished_run(

@@ -81,6 +81,22 @@ async def test_a_push_and_a_review_without_a_webhook_are_seen(start_bot: StartBo
         assert len(bot.comments_of(pull)) == 1
 
 
+@pytest.mark.parametrize(("by", "says"), [("alice", "/capuchin judge"), ("mallory", "@mallory")])
+async def test_commands_in_a_review_and_in_an_edit_are_found_without_a_webhook(
+    bot: BotHarness, by: str, says: str
+) -> None:
+    _, pull = await open_pull(bot)
+    comment = await bot.comment(pull, "hello")
+    comment.created_at -= timedelta(minutes=1)
+    async with bot.without_webhooks():
+        await bot.hub.review(pull, by, "Well.\n/capuchin help", "COMMENTED")
+        await bot.hub.edit_comment(comment, "/capuchin help", by)
+    async with bot.working(find_missed=True):
+        wanted = 2 if by == "alice" else 1
+        await bot.until(lambda: len(bot.comments_of(pull)) == wanted)
+    assert all(says in one for one in bot.comments_of(pull))
+
+
 async def test_a_mistake_in_the_settings_is_reported_though_no_webhook_came(
     bot: BotHarness,
 ) -> None:

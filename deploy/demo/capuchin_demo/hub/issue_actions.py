@@ -179,7 +179,7 @@ def edit_comment(state: State, comment: Comment, body: str, by: User) -> None:
         Refusal: the body is blank or too long (422).
     """
     _check_comment_body(body)
-    before, comment.body = comment.body, body
+    before, comment.body, comment.editor = comment.body, body, by
     comment.updated_at = comment.issue.updated_at = now()
     emit_comment(state, comment, "edited", by, changes={"body": {"from": before}})
 

@@ -21,12 +21,13 @@ from capuchin_demo.hub.issue_actions import react
 from capuchin_demo.hub.pull_actions import convert_to_draft, mark_ready
 from capuchin_demo.hub.rest_router import PREFIX, RestRouter
 from capuchin_demo.hub.smart_http import SERVICES, GitRouter
-from capuchin_demo.hub.state import Issue, Pull, Review, node_id, stamp
+from capuchin_demo.hub.state import Comment, Issue, Pull, Review, node_id, stamp
 from capuchin_demo.hub.tokens import Token
 
 PATH = "/api/graphql"
 METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
+_REACTIONS = {"EYES": "eyes", "THUMBS_UP": "+1", "CONFUSED": "confused", "ROCKET": "rocket"}
 _DRAFT_MUTATIONS = {
     "markPullRequestReadyForReview": mark_ready,
     "convertPullRequestToDraft": convert_to_draft,
@@ -76,9 +77,16 @@ class GraphQLRouter:
                 assert isinstance(pull, Pull)
                 change(self._state, pull, token.actor)
                 return {name: {"pullRequest": {"isDraft": pull.draft}}}
-        if re.search(r"\baddReaction\s*\(\s*input\s*:.*\bEYES\b", query):
-            react(self._state, self._find_review(global_id, token).reactions, "eyes", token.actor)
-            return {"addReaction": {"reaction": {"content": "EYES"}}}
+        if asked := re.search(r"\b(add|remove)Reaction\s*\(\s*input\s*:.*content: (\w+)", query):
+            how, content = asked.groups()
+            given = self._find_review(global_id, token).reactions
+            made, _ = react(self._state, given, _REACTIONS[content], token.actor)
+            if how == "remove":
+                given.remove(made)
+            return {f"{how}Reaction": {"reaction": {"content": content}}}
+        if "on Comment { editor" in query:
+            editor = self._find_comment(global_id, token).editor
+            return {"node": {"editor": editor and {"login": editor.login}}}
         if re.search(r"\blastEditedAt\b", query):
             return _edit_history(self.find_issue("I", global_id, token, "issues:read"))
         raise QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
@@ -90,6 +98,15 @@ class GraphQLRouter:
                     if not token.is_allowed(repo, "pull_requests:write"):
                         raise QueryFailed("FORBIDDEN", "Resource not accessible by integration")
                     return review
+        raise QueryFailed(
+            "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
+        )
+
+    def _find_comment(self, global_id: str, token: Token) -> Comment:
+        for repo in filter(token.can_see, self._state.repos.values()):
+            for comment in (one for issue in repo.issues.values() for one in issue.comments):
+                if node_id("IC", comment.id) == global_id:
+                    return comment
         raise QueryFailed(
             "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
         )

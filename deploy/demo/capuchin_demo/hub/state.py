@@ -79,6 +79,7 @@ class Comment:
     reactions: list[Reaction] = field(default_factory=list[Reaction])
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
+    editor: User | None = None
 
 
 @dataclass(frozen=True)

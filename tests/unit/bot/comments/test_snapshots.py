@@ -163,7 +163,6 @@ BIG = STATS._replace(
     ),
 )  # fmt: skip
 
-CHOOSING = Progress(stages={"choice": datetime(2026, 1, 2, tzinfo=UTC)})
 ANSWERS: Bodies = {
     "help": replies.help_text(
         "capuchin",
@@ -177,8 +176,9 @@ ANSWERS: Bodies = {
     "fix on another's pull request": Reply.FOREIGN_PULL,
     "stop: nothing runs": Reply.NOTHING_TO_STOP,
     "status: no run": Reply.NO_RUN.format(name="capuchin"),
-    "said while it works": replies.answer_to_remark(Progress(edits_begun=2), 10, "capuchin"),
-    "said too late": replies.answer_to_remark(CHOOSING, 10, "capuchin"),
+    "said too late": Reply.TOO_LATE_TO_HEAR.format(name="capuchin"),
+    "in mid-line": Reply.IN_MID_LINE.format(name="capuchin", verb="stop"),
+    "two commands in one comment": Reply.OTHERS_LEFT.format(verbs="`retry` and `use`"),
     "a mention": Reply.MENTION.format(name="capuchin"),
     "more: no samples": Reply.NO_SAMPLES.format(name="capuchin"),
     "more: too many": Reply.HOW_MANY_SAMPLES.format(name="capuchin", left=90),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bot.commands import dispatch
 from bot.data.request import Command
-from bot.webhooks.command_text import nearest_verb, parse_command
+from bot.webhooks.command_text import VERBS, is_talk, nearest_verb, parse_command
 
 
 @pytest.mark.parametrize(
@@ -26,24 +27,71 @@ from bot.webhooks.command_text import nearest_verb, parse_command
         ("/capuchin", "", ()),
         ("/capuchin use 2", "use", ("2",)),
         ("/capuchin fix --force", "fix", ("--force",)),
+        ("Thanks.\n/capuchin fix", "fix", ()),
+        ("Not needed any more, thanks.\r\n\r\n/capuchin stop\r\nBye.", "stop", ()),
+        ("> total() subtracts\n\n/capuchin stop", "stop", ()),
+        ("> total() subtracts\n/capuchin stop", "stop", ()),
+        ("**/capuchin stop**", "stop", ()),
+        ("Thanks! @capuchin stop", "stop", ()),
+        ("```\n/capuchin fix\n```\n/capuchin stop", "stop", ()),
+        ("````\n```\n/capuchin fix\n````\n/capuchin stop", "stop", ()),
+        ("```\n<!--\n```\n/capuchin stop", "stop", ()),
+        ("<!-- /capuchin fix\n/capuchin fix -->\n/capuchin stop", "stop", ()),
+        ("`a` /capuchin is `b`\n/capuchin stop", "stop", ()),
+        ("/capuchin use `B`", "use", ("`B`",)),
+        ("/capuchin retry\n/capuchin stop", "stop", ()),
+        ("@capuchin thanks!\n/capuchin use B", "use", ("B",)),
+        ("I like /capuchin fix\n/capuchin plan", "plan", ()),
     ],
 )
-def test_a_command_at_the_start_is_read(text: str, verb: str, words: tuple[str, ...]) -> None:
+def test_a_command_that_begins_a_line_is_read(text: str, verb: str, words: tuple[str, ...]) -> None:
     found = parse_command(text, "capuchin")
     assert found is not None
-    assert (found.verb, found.words) == (verb, words)
+    assert (found.verb, found.words, found.begins_line) == (verb, words, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "talks"),
+    [
+        ("Please /capuchin fix", "fix", False),
+        ("- /capuchin stop", "stop", False),
+        ("Could you, @capuchin, stop?", "stop", False),
+        ("See the manual. /capuchin fix starts it.", "fix", False),
+        ("We use @capuchin for that.", "for", True),
+        ("Thanks @capuchin!", "", True),
+        ("It's `total` that I meant, @capuchin", "", True),
+        ("An odd ` here, @capuchin", "", True),
+    ],
+)
+def test_our_name_in_mid_line_is_no_command_but_noticed(text: str, verb: str, talks: bool) -> None:
+    found = parse_command(text, "capuchin")
+    assert found is not None
+    assert (found.verb, found.begins_line, is_talk(found)) == (verb, False, talks)
+
+
+def test_the_others_of_several_commands_are_named() -> None:
+    found = parse_command("/capuchin retry\n> /capuchin plan\n/capuchin stop", "capuchin")
+    assert found is not None
+    assert (found.verb, found.others) == ("stop", ("retry",))
+
+
+def test_the_verbs_that_are_known_are_those_that_are_carried_out() -> None:
+    assert set(VERBS) == set(dispatch.VERBS)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        "Please /capuchin fix",
-        "Thanks.\n/capuchin fix",
         "> /capuchin fix",
         "    /capuchin fix",
         "\t/capuchin fix",
         "```\n/capuchin fix\n```",
+        "```\n/capuchin fix",
+        "~~~ sh\n/capuchin fix\n```\n~~~",
+        "<pre>\n/capuchin fix\n</pre>",
+        "<details><code>/capuchin fix</code></details>",
+        "Write ``/capuchin fix``, or `@capuchin fix`.",
         "`/capuchin fix`",
         "/capuchins fix",
         "/capuchin-dev fix",
@@ -75,7 +123,8 @@ def test_a_very_long_line_is_read_in_no_time_and_cut() -> None:
     found = parse_command(" " * 3 + "/capuchin " + "x" * 60_000, "capuchin")
     assert found is not None
     assert len(found.verb) == 40
-    assert parse_command("\n" * 60_000 + "x", "capuchin") is None
+    for text in ("\n" * 60_000, "`a" * 30_000, "/capuchi " * 7_000, "<!-" * 20_000, "``" * 30_000):
+        assert parse_command(f"{text}x", "capuchin") is None
 
 
 def test_the_nearest_verb() -> None:
