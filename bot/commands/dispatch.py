@@ -50,7 +50,7 @@ from bot.github.repository import Repository
 from bot.github.repository_api import Reaction
 from bot.queue.jobs import RetryLater, RunQueue
 from bot.runs.config_check import check_config
-from bot.runs.set_up import RECHECK_SECONDS, log_incomplete, set_up_repository
+from bot.runs.set_up import set_up
 from bot.safe_text import code
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
@@ -129,10 +129,7 @@ class CommandDispatcher:
             await check_config(request, self.github)
             return None
         if isinstance(request, SetUpRequest):
-            await set_up_repository(request, self.github, self.settings)
-            installation = request.repo.installation
-            if await queue.storage.turns.take(f"permissions:{installation}", RECHECK_SECONDS):
-                await log_incomplete(self.github, installation)
+            await set_up(request, self.github, self.settings, queue)
             return None
         if isinstance(request, PullUpdate):
             await self._acknowledge(item, request, queue)

@@ -204,15 +204,27 @@ class PullUpdate(Frozen):
 
 
 class SetUpRequest(Frozen):
-    """A repository that the App may work in from now on: make its labels, for one."""
+    """Repositories that the App may work in from now on.
+
+    `all` becomes one `label` for each, the active ones first; a `label` is followed by the `rest`,
+    which so comes after the labels of all others.
+    """
 
     repo: RepoRef
+    others: tuple[RepoRef, ...] = ()
+    part: Literal["all", "label", "rest"] = "label"
+    again: str = ""
+    """The delivery that asks for it once more; empty: once will do."""
     delivery: str
 
     @property
     def id(self) -> str:
-        """The same however often its event is delivered."""
-        return f"set-up-{self.repo.id}-{self.delivery}"
+        """The same however often its event is delivered, and for the sweep."""
+        return f"set-up-{self.part}-{self.repo.id}-{self.again}"
+
+    @property
+    def writes(self) -> int:
+        return {"all": 0, "label": 1, "rest": 4}[self.part]
 
 
 QueuedKind = (

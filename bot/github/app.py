@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,6 +19,7 @@ from bot.github.actions import Actions
 from bot.github.credentials import (
     ACTIONS_PERMISSIONS,
     LEVELS,
+    LOOK_PERMISSIONS,
     PERMISSIONS,
     READ_PERMISSIONS,
     AppCredential,
@@ -36,6 +37,7 @@ from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryAp
 from bot.settings import GitHubSettings
 
 Client = TypeVar("Client", bound=GitHubClient)
+MAX_CREDENTIALS: Final = 10_000
 CredentialKey = tuple[int, int | str, frozenset[str]]
 
 
@@ -87,12 +89,13 @@ class GitHubApp:
 
     @asynccontextmanager
     async def open_repository(
-        self, ref: RepoRef, *, about: int = 0, minor: bool = False
+        self, ref: RepoRef, *, about: int = 0, minor: bool = False, paced: bool = False
     ) -> AsyncGenerator[Repository, None]:
         """Open the repository `ref` with its own pool of connections, for the length of the block.
 
         The first call also fetches the App's identity. When the hour's writes are spent, a notice
         goes to the issue `about`. `minor`: nothing here is urgent; it leaves writes for others.
+        `paced`: what is written here comes at a pace of its own, and is not counted.
 
         Raises:
             NotInstalled: the App is not installed there.
@@ -116,7 +119,8 @@ class GitHubApp:
                 return await stack.enter_async_context(api)
 
             api = await open_api(ref.name, ref.id, PERMISSIONS)
-            api.writes, api.about, api.share = writes, about, MINOR_SHARE if minor else 1
+            api.writes, api.about = None if paced else writes, about
+            api.share = MINOR_SHARE if minor else 1
             await api.credential.get_token()
             identity = await self._load_identity(api)
             defaults = await open_api(DEFAULTS_REPOSITORY, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
@@ -126,6 +130,27 @@ class GitHubApp:
                 yield Repository(api, ref, identity, Actions(jobs), defaults=defaults)
             except Forbidden as error:
                 raise await self._explain(ref, error) from error
+
+    @asynccontextmanager
+    async def look_into(self, ref: RepoRef) -> AsyncGenerator[Repository, None]:
+        """Open the repository to read its issues and pull requests alone.
+
+        All repositories of an installation are read with one token: GitHub's ETags are good for
+        the token that asked, and beyond some hundred repositories, one for each would be new at
+        every look.
+
+        Raises: as `open_repository`.
+        """
+        async with AsyncExitStack() as stack:
+            credential = self._find_credential(ref.installation, None, LOOK_PERMISSIONS)
+            api = self._open(RepositoryApi, credential, "repos", ref.owner, ref.name)
+            api.credential = credential
+            if self.open_writes is not None:
+                writes = await stack.enter_async_context(self.open_writes(ref.installation))
+                await check_block(writes)
+                api.on_limited = writes.block
+            await stack.enter_async_context(api)
+            yield Repository(api, ref, await self._load_identity(api), Actions(api))
 
     async def _explain(self, ref: RepoRef, error: Forbidden) -> Forbidden:
         """The same refusal, or `PermissionMissing` if the installation lacks what the call needs.
@@ -148,7 +173,7 @@ class GitHubApp:
         """Every repository on which the App is installed, without suspended installations."""
         for installation in await self.list_installations():
             if installation.suspended_at is None:
-                async for ref in self._list_installation(installation.id):
+                for ref in await self.list_installation(installation.id):
                     yield ref
 
     async def list_installations(self) -> list[InstallationFacts]:
@@ -202,18 +227,21 @@ class GitHubApp:
         except NotFound:
             return None
 
-    async def _list_installation(self, installation: int) -> AsyncIterator[RepoRef]:
+    async def list_installation(self, installation: int) -> list[RepoRef]:
+        """The repositories of an installation, those first to which somebody pushed last."""
         where = ("installation", "repositories")
         try:
             async with self._open_installation(installation) as client:
-                async for item in client.paginate(
+                listed = client.paginate(
                     *where, items="repositories", limit=MAX_PAGES, kept=self._lists
-                ):
-                    yield _to_ref(item, installation)
+                )
+                items = [item async for item in listed]
         except GitHubUnavailable:
             raise
         except GitHubError:  # uninstalled while we were listing
-            return
+            return []
+        items.sort(key=lambda item: str(item.get("pushed_at") or ""), reverse=True)
+        return [_to_ref(item, installation) for item in items]
 
     async def _load_identity(self, api: RepositoryApi) -> Identity:
         async with self._identity_lock:
@@ -252,18 +280,20 @@ class GitHubApp:
         return self._open(GitHubClient, self._app_credential())
 
     def _open_installation(self, installation: int) -> GitHubClient:
-        return self._open(GitHubClient, self._find_credential(installation, None, PERMISSIONS))
+        return self._open(GitHubClient, self._find_credential(installation, None, LOOK_PERMISSIONS))
 
     def _find_credential(
         self, installation: int, repository: int | str | None, permissions: Mapping[str, str]
     ) -> InstallationCredential:
         """The cached credential for this purpose: GitHub limits how many tokens are created."""
         key = (installation, repository or 0, frozenset(permissions))
-        if key not in self._credentials:
-            while len(self._credentials) >= 256:
-                del self._credentials[next(iter(self._credentials))]
-            self._credentials[key] = self._new_credential(installation, repository, permissions)
-        return self._credentials[key]
+        found = self._credentials.pop(key, None) or self._new_credential(
+            installation, repository, permissions
+        )
+        while len(self._credentials) >= MAX_CREDENTIALS:
+            del self._credentials[next(iter(self._credentials))]
+        self._credentials[key] = found  # the last used is the last to go
+        return found
 
     async def _block(self, installation: int, seconds: float) -> None:
         """Let nobody write to the installation: GitHub limits its tokens."""

@@ -47,6 +47,9 @@ ACTIONS_PERMISSIONS = {"metadata": "read", "actions": "write"}
 """The permissions to read the logs of CI jobs and run failed ones again (`answer_ci`); those of
 another token, so that a run does without them where they are not accepted."""
 
+LOOK_PERMISSIONS = {"metadata": "read", "issues": "read", "pull_requests": "read"}
+"""The permissions to look, with one token, through all repositories of an installation."""
+
 READ_PERMISSIONS = {"metadata": "read", "contents": "read"}
 """The permissions to read an owner's defaults."""
 LEVELS: Final = ("none", "read", "write", "admin")
@@ -168,8 +171,8 @@ async def mint_token(
 ) -> MintedToken:
     """Create a token for `repository` with `permissions`, by the client of the App itself.
 
-    It is the id, which a rename does not change, or the bare name. With None, the token may read
-    the whole installation. Where the installation has not accepted all permissions, the token has
+    It is the id, which a rename does not change, or the bare name; None: for the whole
+    installation. Where the installation has not accepted all permissions, the token has
     those that it has: enough to say what is missing.
     https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
 
@@ -181,9 +184,7 @@ async def mint_token(
         GitHubUnavailable: GitHub does not respond.
     """
     body: dict[str, Any] = {}
-    if repository is None:
-        permissions = {"metadata": "read", "issues": "read"}
-    else:
+    if repository is not None:
         body["repository_ids" if isinstance(repository, int) else "repositories"] = [repository]
     where = ("app", "installations", installation, "access_tokens")
     missing: PermissionMissing | None = None

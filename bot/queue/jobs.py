@@ -173,7 +173,8 @@ class JobWorker:
             later = await self._try_execute(item, ctx["job_try"])
         if later is None:
             return
-        if now() - asked_at < self._patience:
+        endless = f"{self._queue.storage.name_request_job('set-up-')}"
+        if now() - asked_at < self._patience or str(ctx["job_id"]).startswith(endless):
             raise Retry(later)
         logger.error("%s: gave up after a long time", name)
 

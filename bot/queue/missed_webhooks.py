@@ -20,7 +20,7 @@ from bot.data.request import (
     SetUpRequest,
 )
 from bot.data.run import CommentLocation, IssueSnapshot, RepoRef, now
-from bot.errors import Forbidden, NotFound, translate_errors
+from bot.errors import Forbidden, NotFound, Unprocessable, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.storage.workers import Cursors
@@ -50,11 +50,11 @@ async def find_missed_events(
     with translate_errors():
         async for ref in github.list_repositories():
             try:
-                async with github.open_repository(ref) as repo:
+                async with github.look_into(ref) as repo:
                     async for found in _find_in_repository(repo, ref, names, cursors):
                         yield found
-            except (NotFound, Forbidden):  # gone, suspended, or issues are switched off there
-                continue
+            except (NotFound, Forbidden, Unprocessable):
+                continue  # gone, suspended, locked, or issues are switched off there
             await asyncio.sleep(pause)
 
 

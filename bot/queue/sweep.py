@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -34,6 +35,8 @@ from pipeline.concurrency import gather_bounded
 
 MAX_CONCURRENT: Final = 8
 """Stops that one worker reports at a time."""
+HOLD_SECONDS: Final = 30.0
+"""Until another worker does what one did that is gone."""
 RETRY_SECONDS: Final = 30.0
 """Until a stop that could not be reported is tried again; GitHub may not answer."""
 
@@ -131,7 +134,7 @@ class Sweep:
                 "look on GitHub for what was missed", lambda: self.recover(find_missed)
             )
             # Workers that look often do not wait for those that look seldom.
-            loops.append(self._take_turns(f"missed-webhooks:{missed:g}", missed, act))
+            loops += self._keep_turn(f"missed-webhooks:{missed:g}", missed, act)
         if archive := actions.archive:
             act = self._guard("archive ended runs", lambda: archive(storage))
             loops.append(self._take_turns("archive", timings.archive_seconds, act))
@@ -148,6 +151,26 @@ class Sweep:
                 await act()
 
         return self._outage.repeat(seconds / 2, act_in_turn)
+
+    def _keep_turn(self, name: str, seconds: float, act: Act) -> list[Coroutine[Any, Any, None]]:
+        """Let one worker act every so many `seconds`, the same one while it lives."""
+        holder, turns = uuid4().hex, self._storage.turns
+
+        async def hold() -> bool:
+            return await turns.hold(name, holder, HOLD_SECONDS)
+
+        async def keep_holding() -> None:
+            try:
+                await self._outage.repeat(HOLD_SECONDS / 3, hold)
+            finally:
+                with suppress(*UNREACHABLE):
+                    await turns.let_go(name, holder)
+
+        async def act_if_holding() -> None:
+            if await hold() and await turns.take(name, seconds):
+                await act()
+
+        return [keep_holding(), self._outage.repeat(seconds / 2, act_if_holding)]
 
     def _guard(self, what: str, act: Act) -> Act:
         """`act`, whose failure is logged and costs this turn, never the worker."""

@@ -211,10 +211,20 @@ class WebhookHandler:
         """Remember where repositories are, set up new ones, stop runs where access was taken."""
         if change.kind == "accepted":
             logger.info("@%s accepted permissions for %d", change.by, change.installation)
-        for repo in change.repos if change.kind != "taken" else ():
-            await self.storage.locations.save(repo)
-            if change.kind in ("given", "accepted"):
-                await self._queue(SetUpRequest(repo=repo, delivery=change.delivery))
+        if change.kind != "taken" and change.repos:
+            await self.storage.locations.save(*change.repos)
+        if change.kind in ("given", "accepted") and change.repos:
+            first, *others = change.repos
+            again = change.delivery if change.kind == "accepted" else ""
+            await self._queue(
+                SetUpRequest(
+                    repo=first,
+                    others=tuple(others),
+                    part="all",
+                    again=again,
+                    delivery=change.delivery,
+                )
+            )
         if change.kind == "taken":
             stop = Stop(by=change.by, why=StopReason.NO_ACCESS)
             for run in await self.storage.run_queries.list_active():

@@ -281,7 +281,7 @@ class Outage:
         self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
         await asyncio.sleep(self._pause)
 
-    async def repeat(self, seconds: float, act: Callable[[], Awaitable[None]]) -> None:
+    async def repeat(self, seconds: float, act: Callable[[], Awaitable[object]]) -> None:
         """Act every `seconds`, until cancelled; wait while Redis does not answer."""
         while True:
             try:

@@ -38,6 +38,7 @@
 | `turn:queue-arrival:{run}` | one of them was announced, or could not be | 30 seconds |
 | `app:slug` | what GitHub calls the App, as a worker has learnt | |
 | `requests:commands:{repo}`, `requests:events:{repo}` | until when they are spaced | as long |
+| `requests:set-ups:{installation}` | until when its set-ups are spaced | as long |
 | `request:{id}:waiting` | it waits for a run, and its author has read that | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
@@ -48,6 +49,7 @@
 | `cursor:{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `turn:permissions:{installation}` | what it has accepted was looked at | 1 minute |
 | `turn:missed-webhooks` | the turn of one worker to look for missed webhooks | the interval |
+| `turn:missed-webhooks:holder` | who takes that turn while it lives | 30 seconds |
 | `last-refusal:{repo}:{login}` | the request of a person that was last refused | 1 day |
 | `budget:{YYYY-MM-DD}:{repo}` | spent and set aside by a repository | 3 days |
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
@@ -122,6 +124,9 @@ class Keys:
 
     def pace(self, repo: RepoRef, by_people: bool) -> str:
         return f"{self.prefix}requests:{'commands' if by_people else 'events'}:{repo.id}"
+
+    def set_ups(self, installation: int) -> str:
+        return f"{self.prefix}requests:set-ups:{installation}"
 
     def pulls(self, repo: int) -> str:
         return f"{self.prefix}pulls:{repo}"

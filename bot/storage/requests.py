@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Final
 
-from bot.data.request import CommandRequest, QueuedKind, RunRequest
+from bot.data.request import CommandRequest, QueuedKind, RunRequest, SetUpRequest
 from bot.data.run import now
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import DELIVERY_SECONDS
@@ -18,6 +18,14 @@ BURST: Final = 20
 """So many requests of a repository are due at once; of what people write, and of the rest."""
 SPACING: Final = 200
 """Milliseconds between two further ones: a flood leaves room for other repositories."""
+
+
+SET_UP_SPACING: Final = 48_000
+"""Milliseconds between two writes of setting up an installation: 75 an hour, beside the 400 of
+`Timings.hourly_writes`; GitHub allows 500.
+https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api"""
+SET_UP_BURST: Final = 40
+"""So many of these writes are due at once; GitHub allows 80 a minute."""
 
 
 class QueuedRequest(Frozen):
@@ -45,11 +53,18 @@ class Requests(RedisRecords):
         return found.decode() if found else delivery
 
     async def find_turn(self, request: QueuedKind) -> datetime:
-        """When one more request of its repository is due: now, unless there is a flood of them."""
+        """When one more request of its repository is due: now, unless there is a flood of them.
+
+        What sets repositories up is paced for the whole installation.
+        """
+        spacing, free = SPACING, BURST * SPACING
         key = self._keys.pace(request.repo, isinstance(request, (CommandRequest, RunRequest)))
+        if isinstance(request, SetUpRequest) and request.writes:
+            spacing, free = SET_UP_SPACING * request.writes, SET_UP_BURST * SET_UP_SPACING
+            key = self._keys.set_ups(request.repo.installation)
         at = int(now().timestamp() * 1000)
-        paced: int = await run_script(self._redis, "pace_request", [key], [at, SPACING])
-        return datetime.fromtimestamp(max(at, paced - BURST * SPACING) / 1000, UTC)
+        paced: int = await run_script(self._redis, "pace_request", [key], [at, spacing])
+        return datetime.fromtimestamp(max(at, paced - free) / 1000, UTC)
 
     async def is_waiting(self, request: QueuedKind) -> bool:
         return bool(await self._redis.exists(self._keys.waiting(request.id)))

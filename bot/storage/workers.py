@@ -140,6 +140,20 @@ class Turns(RedisRecords):
         """True for one caller in `seconds`."""
         return await self._take(self._keys.turn(name), seconds)
 
+    async def hold(self, name: str, holder: str, seconds: float) -> bool:
+        """True for one holder, until it lets go or has not asked for so long."""
+        key, pause = self._keys.turn(f"{name}:holder"), int(seconds * 1000)
+        if await self._redis.set(key, holder, nx=True, px=pause):
+            return True
+        if await self._redis.get(key) != holder.encode():
+            return False
+        return bool(await self._redis.pexpire(key, pause))
+
+    async def let_go(self, name: str, holder: str) -> None:
+        key = self._keys.turn(f"{name}:holder")
+        if await self._redis.get(key) == holder.encode():
+            await self._redis.delete(key)
+
     async def mark_served(self, owner: str) -> None:
         key, at = self._keys.owners_served, now().timestamp()
         async with self._redis.pipeline(transaction=False) as pipe:
@@ -191,10 +205,10 @@ class Locations(RedisRecords):
     Every method raises redis-py's errors.
     """
 
-    async def save(self, repo: RepoRef) -> None:
+    async def save(self, *repos: RepoRef) -> None:
         """Remember an answer of GitHub, or an event."""
-        record = encode_record(repo)
-        saved = self._redis.hset(self._keys.repositories, str(repo.id), record)  # pyright: ignore[reportArgumentType] - bytes are fine
+        records = {str(repo.id): encode_record(repo) for repo in repos}
+        saved = self._redis.hset(self._keys.repositories, mapping=records)
         await cast("Awaitable[int]", saved)
 
     async def update(self, repo: RepoRef) -> RepoRef:

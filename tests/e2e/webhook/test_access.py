@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bot.data.run import RunStatus
@@ -184,6 +186,30 @@ async def test_an_installation_makes_the_labels_and_no_empty_suites(
     assert not repo.makes_suites
     await bot.hub.commit(repo, "main", {"a.py": "2\n"}, "Change", "alice")
     assert repo.suites == []
+
+
+async def test_many_repositories_are_set_up_at_a_pace_the_active_ones_first(
+    start_bot: StartBot,
+) -> None:
+    """Each gets its label before any gets the rest, and no other write waits for that."""
+    async with start_bot(hourly_writes=40) as bot:
+        bot.quiet = False
+        repos = [bot.add_repo(f"acme/shop{number}") for number in range(60)]
+        for number, repo in enumerate(repos):
+            repo.pushed_at += timedelta(minutes=number)
+        one = repos[0].installation
+        assert one is not None
+        events.send_installation_event(bot.hub, one, "created", repos[0].owner)
+        await bot.hub.wait_until_delivered()
+        issue = await bot.open_issue(repos[0])
+        async with bot.working(settle=False):
+            await bot.until(lambda: issue.repo.pulls)
+            await bot.until(lambda: sum("capuchin" in repo.labels for repo in repos[1:]) >= 40)
+        due = await bot.inbox.arq.zrange(bot.storage.queue_name, 0, -1, withscores=True)
+        last = max(at for name, at in due if b"set-up-label" in name) / 1000
+        assert 600 < last - now().timestamp() < 1200
+    assert all("capuchin" in repo.labels for repo in repos[-40:])
+    assert not any("capuchin:auto" in repo.labels for repo in repos)
 
 
 async def test_checks_are_made_where_suites_are_not(bot: BotHarness) -> None:
