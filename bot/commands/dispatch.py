@@ -49,9 +49,10 @@ from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.github.repository_api import Reaction
 from bot.queue.jobs import RetryLater, RunQueue
+from bot.repo_config.model import LayerProblem
 from bot.runs.config_check import check_config
 from bot.runs.set_up import set_up
-from bot.safe_text import code
+from bot.safe_text import code, make_marker
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from bot.webhooks.command_text import is_talk, nearest_verb
@@ -159,14 +160,22 @@ class CommandDispatcher:
         """React to a reviewer's words at once: the run that follows them may wait."""
         if not (update.comment or update.review) or item.is_waiting:
             return
-        if await queue.storage.pulls.get(update.repo, update.number) is None:
+        record = await queue.storage.pulls.get(update.repo, update.number)
+        if record is None:
             return
         try:
             with translate_errors():
                 async with self.github.open_repository(update.repo) as repo:
                     if not await is_trusted(repo, update.by, WRITERS):
                         return
-                    if update.comment:
+                    found = await read_config(repo)
+                    if isinstance(found, LayerProblem) or not found.config.follows_reviews:
+                        return
+                    if record.handed_over:
+                        marker = make_marker("handed-over-answer", str(record.pull))
+                        body = f"{Reply.HANDED_OVER}\n\n{marker}\n"
+                        await repo.issues.comment_once(record.pull, marker, body)
+                    elif update.comment:
                         await acknowledge_comment(repo, update.comment)
                     else:
                         await repo.pulls.react_to_review(update.review, "eyes")

@@ -66,8 +66,13 @@ async def fix(ctx: CommandContext) -> Answer:
     request = ctx.request
     if request.location is CommentLocation.ISSUE:
         return await start_command(Mode.FIX)(ctx)
-    if await ctx.queue.storage.pulls.get(request.repo, request.issue) is None:
+    record = await ctx.queue.storage.pulls.get(request.repo, request.issue)
+    if record is None:
         return Reply.FOREIGN_PULL
+    if record.handed_over:
+        return Reply.HANDED_OVER
+    if not ctx.config.follows_reviews:
+        return Reply.NOT_FOLLOWED
     update = PullUpdate(
         repo=request.repo,
         target="pull",

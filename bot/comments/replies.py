@@ -43,6 +43,11 @@ class Reply(StrEnum):
     FOREIGN_PULL = (
         "I did not open this pull request, or no longer follow it up, so I leave it alone."
     )
+    HANDED_OVER = (
+        "Somebody else has pushed to this branch, so it is theirs: I do not push to it, and do not "
+        "follow reviews here."
+    )
+    NOT_FOLLOWED = "The settings of this repository leave reviews of my pull requests to people."
     MENTION = (
         "I am here, but understand only commands: `/{name} fix` starts me on an issue, and "
         "`/{name} help` lists the others."

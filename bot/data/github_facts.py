@@ -203,6 +203,7 @@ class PullRequestFacts(Fact):
 class CommitFacts(Fact):
     sha: CommitSha
     message: str = Field(default="", validation_alias=AliasPath("commit", "message"))
+    account: Login = Field(default=GHOST, validation_alias=AliasPath("author", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("author", "type"))
     """`User` also if GitHub knows no account with that address."""
     author_email: str = Field(default="", validation_alias=AliasPath("commit", "author", "email"))

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from bot.data.run import Mode, now
 from pipeline.data.progress import (
+    CommentsHeard,
     Count,
     Doing,
     EnvironmentFound,
     Event,
     FilesRead,
-    Heard,
     Spent,
     Stage,
     StageBegan,
@@ -90,7 +90,7 @@ class ProgressTracker:
                 return self._count_suite(event)
             case EnvironmentFound(line):
                 return {"environment": line}
-            case Heard(comments):
+            case CommentsHeard(comments):
                 return {"heard": max(comments, self._progress.heard)}
             case Spent(dollars):
                 return {"dollars": dollars}

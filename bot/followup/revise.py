@@ -6,6 +6,8 @@ import dataclasses
 
 from bot.comments.followup import Note, stop_note
 from bot.comments.pull_request import reproduction_title
+from bot.comments.status import find_run
+from bot.data.github_facts import CommitFacts
 from bot.data.pull import PullRecord
 from bot.data.run import Run, RunStatus
 from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
@@ -19,14 +21,16 @@ from bot.followup.feedback import (
     answer_reviews,
 )
 from bot.followup.schedule import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
-from bot.git.commits import create_commit, merge_commits, push, read_changes
+from bot.git.commits import create_commit, is_merge_of, merge_commits, push, read_changes
 from bot.git.mirrors import Checkout
+from bot.repo_config.model import is_named
 from bot.runs.signed_commits import prepare_push
 from bot.safe_text import code as code_span
 from bot.safe_text import line, make_marker
 from bot.storage.checkpoints import RedisStore
+from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.lease import Lease
-from bot.storage.pulls import MAX_ANSWERED
+from bot.storage.pulls import MAX_ANSWERED, BranchHistory
 from pipeline.codebase.commit import Codebase
 from pipeline.data.types import CommitSha, Patch
 from pipeline.edits.patches import create_patch
@@ -291,9 +295,64 @@ async def _push_commits(
             ctx = await ctx.update_record(pending_head="")
             if there is not None and ctx.record.is_ours(there):  # by `use`
                 raise Superseded from None
-            return await hand_over(ctx)
+            moved = await ctx.repo.pulls.get(ctx.pull.number)
+            if moved is None or moved.state != "open":
+                raise Superseded from None
+            ctx = await keep_or_hand_over(dataclasses.replace(ctx, pull=moved))
+            if ctx.record.handed_over:
+                return ctx
+            raise Superseded from None
     ctx = dataclasses.replace(ctx, pull=replace(ctx.pull, head_sha=sha))
     return await ctx.update_record(head=sha, pending_head="", base=ready.base)
+
+
+async def keep_or_hand_over(ctx: PullRun) -> PullRun:
+    """Go on from a head that leads to ours by merges of the base branch alone, as GitHub's button
+    *Update branch* makes them, and by commits of those whom `follow_up` names. Any other is its
+    author's."""
+    commits = {one.sha: one for one in await ctx.repo.pulls.list_commits(ctx.pull.number)}
+    chain: list[CommitFacts] = []
+    at = ctx.pull.head_sha
+    while at in commits and not ctx.record.is_ours(at):
+        chain.append(commits[at])
+        at = next(iter(commits[at].parents), CommitSha(""))
+    base: CommitSha | None = ctx.record.base if ctx.record.is_ours(at) else None
+    for commit in reversed(chain):
+        merged = commit.parents[1:]
+        if base is None or any(one in commits for one in merged):
+            base = None
+        elif merged:
+            base = merged[0] if await _is_update(ctx, commit, base) else None
+        elif not is_named(commit.account, ctx.config.follow_up):
+            base = None
+    if base is None:
+        return await hand_over(ctx)
+    await _note_head(ctx, at)
+    return await ctx.update_record(head=ctx.pull.head_sha, pending_head="", base=base)
+
+
+async def _is_update(ctx: PullRun, commit: CommitFacts, base: CommitSha) -> bool:
+    """Whether it merges the base branch into ours and changes nothing beside."""
+    ours, theirs = commit.parents[:2]
+    for one in (commit.sha, ours, theirs, base):
+        place = await ctx.fetch(one)
+    same = await is_merge_of(
+        place.git_dir, commit.sha, base=base, ours=ours, theirs=theirs, identity=ctx.repo.identity
+    )
+    return same and len(commit.parents) == 2
+
+
+async def _note_head(ctx: PullRun, before: CommitSha) -> None:
+    """The head holds the same edit as the one `before`: `use` may put another in its place."""
+    run_id = find_run(ctx.pull.body or "")
+    store = ctx.storage.checkpoints(run_id, ctx.lease.in_flight) if run_id else None
+    run = await ctx.storage.runs.get_readable(run_id) if run_id else None
+    if store is None or run is None:
+        return
+    history = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(run)
+    if state := history.state_at(before):
+        head = replace(state, head=ctx.pull.head_sha)
+        await store.save(BRANCH_HISTORY_KEY, replace(history, states=(*history.states, head)))
 
 
 async def hand_over(ctx: PullRun) -> PullRun:

@@ -31,8 +31,8 @@ from bot.followup.revise import (
     UNPUBLISHED_KEY,
     address_reviews,
     find_broken_off,
-    hand_over,
     is_rebase_unfinished,
+    keep_or_hand_over,
     mark_answered,
     rebase_on_conflict,
     report_stop,
@@ -215,9 +215,9 @@ class FollowUpRun:
         if ctx.record.base_branch != ctx.pull.base_branch:
             ctx = await ctx.update_record(base_branch=ctx.pull.base_branch)
         if not ctx.record.handed_over and not ctx.record.is_ours(ctx.pull.head_sha):
-            ctx = await hand_over(ctx)
+            ctx = await keep_or_hand_over(ctx)
         tip = await ctx.fetch()
-        if ctx.config.follow_up and ctx.config.publish == "branch":
+        if ctx.config.follows_reviews:
             try:
                 ctx = await _revise(ctx, tip)
             except Superseded:

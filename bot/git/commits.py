@@ -374,6 +374,26 @@ async def merge_commits(
     return MergeResult(await _merge_commit_tree(git_dir, tree, identity))
 
 
+async def is_merge_of(
+    git_dir: Path,
+    merge: CommitSha,
+    *,
+    base: CommitSha,
+    ours: CommitSha,
+    theirs: CommitSha,
+    identity: Identity,
+) -> bool:
+    """Whether `merge` holds what git makes of the two by itself. As `merge_commits`."""
+    both = await merge_commits(git_dir, base=base, ours=ours, theirs=theirs, identity=identity)
+    if both is None:
+        return False
+    trees = [
+        await git(git_dir, "rev-parse", "--verify", f"{commit}^{{tree}}")
+        for commit in (merge, both.commit)
+    ]
+    return trees[0] == trees[1]
+
+
 async def read_changes(before: Codebase, after: Codebase) -> dict[str, bytes | None]:
     """The files that differ in `after`, by path; None for a deleted file."""
     ours = {path: (file.blob, file.mode) for path, file in after.files.items() if file.regular}

@@ -182,8 +182,8 @@ async def _to_command(
 ) -> CommandRequest | IssueRemark | None:
     """The command in a comment, or what it says on an issue.
 
-    An edited one has the same id as before: if that had its answer, so has this. It is whoever
-    edited it that commands.
+    An edited one has the same id as before: if that had its answer, so has this. The command is
+    its last editor's.
     """
     at, number, by = comment.created_at, comment.issue, comment.author
     if at is None or not number or comment.author_type == "Bot":

@@ -137,6 +137,28 @@ Trust = Annotated[
         maxItems=100,
     ),
 ]
+Followed = Annotated[
+    bool | tuple[Annotated[str, Field(pattern=_TRUSTED)], ...],
+    BeforeValidator(_to_tuple),
+    WithJsonSchema(
+        {
+            "type": ["boolean", "string", "array"],
+            "pattern": _TRUSTED,
+            "items": {"type": "string", "pattern": _TRUSTED},
+            "maxItems": 20,
+            "errorMessage": "Write true, false, a login, or a list of logins.",
+        },
+        mode="validation",
+    ),
+]
+
+
+def is_named(login: str, followed: bool | tuple[str, ...]) -> bool:
+    """Whether `follow_up` names the account."""
+    names = followed if isinstance(followed, tuple) else ()
+    return login.casefold() in {name.removeprefix("@").casefold() for name in names}
+
+
 Labels = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=50, pattern=r"\S")], ...],
     BeforeValidator(_to_tuple),
@@ -190,11 +212,17 @@ class RepoPolicy(BaseModel):
         json_schema_extra={"errorMessage": "Write what branches begin with, such as bots/."},
     )
     """What the names of the bot's branches begin with."""
-    follow_up: bool = True
-    """Address reviews and resolve conflicts of the bot's pull requests; false: people do both."""
+    follow_up: Followed = True
+    """Address reviews and resolve conflicts of the bot's pull requests; false: people do both. A
+    list of logins, such as `["autofix-ci[bot]"]`: also after commits of these. A branch to which
+    anybody else commits is theirs, unless it is a merge of the base branch alone."""
     answer_ci: bool = False
     """Mend what the repository's own checks find in the bot's pull requests, at most twice in each,
     under `budget.run`; failed jobs of GitHub Actions are run again first."""
+
+    @property
+    def follows_reviews(self) -> bool:
+        return self.follow_up is not False and self.publish == "branch"
 
 
 class RepoConfig(SharedOptions, RepoPolicy):

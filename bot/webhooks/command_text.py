@@ -1,7 +1,7 @@
 """A comment to a command: `/capuchin VERB ...` at the beginning of a line.
 
-What stands in quotes, in code or in an HTML comment is no command. What calls us in mid-line is
-none either, but asks for an answer: its author may have meant one.
+What stands in quotes, in code or in an HTML comment is no command. Nor is what calls us in
+mid-line, but it asks for an answer: its author may have meant one.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class EnvironmentFound(NamedTuple):
     """How well the environment works. Untrusted."""
 
 
-class Heard(NamedTuple):
+class CommentsHeard(NamedTuple):
     comments: int
     """Written since the run began, and known to what begins from now on."""
 
@@ -62,5 +62,7 @@ class Spent(NamedTuple):
     """The cost of the whole run so far, at list prices."""
 
 
-Event = StageBegan | Doing | FilesRead | Written | SuiteRan | EnvironmentFound | Heard | Spent
+Event = (
+    StageBegan | Doing | FilesRead | Written | SuiteRan | EnvironmentFound | CommentsHeard | Spent
+)
 OnProgress = Callable[[Event], None]

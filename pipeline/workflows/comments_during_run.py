@@ -24,5 +24,5 @@ async def hear(issue: Issue, step: str, workspace: Workspace) -> Issue:
         await workspace.store.save(f"heard/{step}", heard)
     if not heard or not heard.texts:
         return issue
-    workspace.report(progress.Heard(len(heard.texts)))
+    workspace.report(progress.CommentsHeard(len(heard.texts)))
     return replace(issue, discussion=(*issue.discussion, *heard.texts))

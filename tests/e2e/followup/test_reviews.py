@@ -8,12 +8,14 @@ import pytest
 
 from bot.followup import feedback
 from capuchin_demo.hub.check_actions import report_check, report_status
-from capuchin_demo.hub.state import Comment
+from capuchin_demo.hub.git_repository import Signature, run_git
+from capuchin_demo.hub.pull_actions import announce_ref_changes
+from capuchin_demo.hub.state import Comment, Pull, Repo, now
 from pipeline.data.types import Patch
 from pipeline.models.base import ModelRefused
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness, StartBot, reactions_of
 
 EDITED = Revision(
     patch=Patch(diff=FOLLOW_UP_DIFF), answer="I said why it adds. Thanks @everyone, fixes #9."
@@ -140,6 +142,55 @@ async def test_a_person_who_pushes_has_the_branch_from_then_on(bot: BotHarness) 
     await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
     assert (pull.head_sha, bot.runner.tasks) == (theirs, [])
     assert len(bot.comments_of(pull)) == 1
+
+
+async def add_to_branch(bot: BotHarness, repo: Repo, pull: Pull, how: str) -> None:
+    """A bot commits to the branch, or the base is merged into it, as GitHub's button does."""
+    git, before, branch = repo.git, repo.git.list_refs(""), f"refs/heads/{pull.head_ref}"
+    heads = [git.resolve(branch) or "", git.resolve("refs/heads/main") or ""]
+    tree = run_git(git.path, "merge-tree", "--write-tree", *heads).decode().strip()
+    if how != "update":
+        tree = git.write_paths(tree, {"own.py": ("100644", git.write_blob(b"x = 1\n"))})
+    who = Signature("x", "1+formatter@users.noreply.github.com", now())
+    parents = heads if how.startswith("update") else heads[:1]
+    git.set_ref(branch, git.write_commit(tree, parents, "Change\n", who, who))
+    bot.hub.add_user("formatter")
+    after = git.list_refs("")
+    await announce_ref_changes(bot.hub, repo, before, after, bot.hub.add_user("alice"))
+    await bot.hub.wait_until_delivered()
+
+
+@pytest.mark.parametrize(
+    ("how", "config", "stays"),
+    [
+        ("update", "", True),
+        ("update and more", "", False),
+        ("bot", "follow_up: formatter\n", True),
+        ("bot", "", False),
+    ],
+)
+async def test_a_branch_stays_ours_that_the_base_was_merged_into_or_a_named_bot_committed_to(
+    start_bot: StartBot, how: str, config: str, stays: bool
+) -> None:
+    async with start_bot(review_seconds=0, reverify_seconds=0) as bot:
+        repo, pull = await open_pull(bot, config)
+        ours = pull.head_sha
+        for name in ("news.py", "more.py"):
+            await bot.hub.commit(repo, "main", {name: "x = 1\n"}, "News", "alice")
+            await add_to_branch(bot, repo, pull, how)
+        await bot.settle()
+        theirs = pull.head_sha
+        bot.runner.revised = EDITED
+        await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+        assert (theirs != ours, pull.head_sha != theirs) == (True, stays)
+        assert bool(thread_replies(bot, pull)) == stays
+        told = await bot.say(pull, "/capuchin fix say why")
+        said = bot.comments_of(pull)
+        assert len(said) == (1 if stays else 3)
+        assert reactions_of(told) == ["+1"]
+        if stays:
+            await bot.say(pull, "/capuchin use A")
+            assert not any("pushed" in one for one in bot.comments_of(pull))
 
 
 async def test_a_person_who_is_faster_keeps_what_they_pushed(bot: BotHarness) -> None:

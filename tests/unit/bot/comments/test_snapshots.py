@@ -174,6 +174,8 @@ ANSWERS: Bodies = {
     "not here": Reply.WRONG_PLACE.format(verb="`judge`"),
     "fix or retry while it works": Reply.WAITS.format(name="capuchin"),
     "fix on another's pull request": Reply.FOREIGN_PULL,
+    "fix on what is a person's by now": Reply.HANDED_OVER,
+    "fix where people answer reviews": Reply.NOT_FOLLOWED,
     "stop: nothing runs": Reply.NOTHING_TO_STOP,
     "status: no run": Reply.NO_RUN.format(name="capuchin"),
     "said too late": Reply.TOO_LATE_TO_HEAR.format(name="capuchin"),
