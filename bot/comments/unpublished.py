@@ -14,9 +14,9 @@ HAVE_EDIT: Final = "I have an edit, but could not publish it"
 _EXEMPT: Final = "Add this App to the bypass list of that rule, or change the rule."
 _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     "workflows": (
-        "the default branch's workflow files have changed, and I may not push a branch with other "
-        "ones",
-        "If this branch is older than that change, merge the default branch into it.",
+        "the workflow files here differ from the default branch's, and I may not push a branch with "
+        "other ones",
+        "Merge the default branch into it, or bring its workflow files to the default branch.",
     ),
     "signatures": (
         "a rule demands verified signatures, and these commits have none",
@@ -32,6 +32,26 @@ _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     ),
     "commit message": ("a rule forbids my commit messages", _EXEMPT),
     "author": ("a rule forbids my e-mail address as the author's", _EXEMPT),
+    "file size": (
+        "a file is larger than GitHub takes",
+        "My edits hold no large file: it is in this repository's history. Remove it there.",
+    ),
+    "large file storage": (
+        "the commits name files of Git LFS that GitHub does not have",
+        "Push these (`git lfs push --all`), then ask again.",
+    ),
+    "restricted path": (
+        "a rule forbids changes to a file of this edit",
+        f"{_EXEMPT} `never_touch` in `.github/capuchin.yml` keeps edits away from such files.",
+    ),
+    "allow list": (
+        "the organisation's IP allow list does not have my address",
+        "An owner can add the address of my operator's machine.",
+    ),
+    "hook": (
+        "a hook of this GitHub server refused the push",
+        "The server's administrators know what it asks for; rules on GitHub do not show it.",
+    ),
     "rule": ("a rule of this repository forbids it", _EXEMPT),
     "archived": ("the repository was archived while I worked", "Unarchive it."),
     "permission": (

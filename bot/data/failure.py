@@ -15,6 +15,11 @@ PublishProblem = Literal[
     "branch name",
     "commit message",
     "author",
+    "file size",
+    "large file storage",
+    "restricted path",
+    "allow list",
+    "hook",
     "rule",
     "archived",
     "permission",
@@ -26,7 +31,8 @@ PublishProblem = Literal[
     "gone",
 ]
 """Why commits or their pull request are not published. `approval`: nobody has asked for it yet.
-`rule`: another one, in GitHub's words. `commits dropped`: the base branch was reset by force to
+`rule`: another one, in GitHub's words; `hook`: a program of the server, without a rule of
+GitHub's. `commits dropped`: the base branch was reset by force to
 before our base."""
 
 

@@ -49,6 +49,14 @@ _NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send al
 _REJECTED = re.compile(
     r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward|failed to push", re.I
 )
+_HICCUP = re.compile(
+    r"internal server error|fatal error in commit_refs|unable to migrate objects|unpacker error"
+    r"|temporarily (read.?only|unavailable|locked)|read.?only (mode|for maintenance)|maintenance"
+    r"|locked for (a )?migration|being migrated",
+    re.I,
+)
+"""What GitHub says of itself where it takes no push, though nothing forbids it.
+https://github.com/orgs/community/discussions/categories/repositories"""
 _FORBIDDEN = re.compile(r"returned error: 403", re.I)
 _LIMITED = re.compile(r"returned error: 429|HTTP 429|^remote: .{0,200}secondary rate limit", re.M)
 _TRANSIENT = re.compile(
@@ -99,7 +107,7 @@ class Remote:
         except TimeoutError:
             raise GitHubUnavailable(f"git {args[0]}: timed out after {TIMEOUT_SECONDS} s") from None
         except GitFailed as failure:
-            error = _translate_failure(failure)
+            error = translate_failure(failure)
             if isinstance(error, RateLimited) and self.on_limited is not None:
                 await self.on_limited(UNSAID_SECONDS)
             raise error from None
@@ -122,7 +130,8 @@ class Remote:
         return config
 
 
-def _translate_failure(failure: GitFailed) -> Exception:
+def translate_failure(failure: GitFailed) -> Exception:
+    """What a failed command means that spoke to a remote; itself, if the remote is not at fault."""
     words, message = failure.words, f"git {failure.command}"
     if _LIMITED.search(words):
         return RateLimited(message, words=words, retry_after=UNSAID_SECONDS)
@@ -130,6 +139,8 @@ def _translate_failure(failure: GitFailed) -> Exception:
         return RepositoryEmpty(message)
     if _NO_COMMIT.search(words) or _GONE.search(words):
         return RepositoryGone(message)
+    if failure.command == "push" and _HICCUP.search(words):
+        return GitHubUnavailable(message, words=words)
     if _REJECTED.search(words) or (failure.command == "push" and _FORBIDDEN.search(words)):
         return PushRejected(*read_push_refusal(words))
     if _TRANSIENT.search(words):

@@ -54,6 +54,7 @@ _ROWS: Final = (
          RateLimited),
     _Row((429,), "", RateLimited),
     _Row((408, *range(500, 600)), "", GitHubUnavailable),
+    _Row((403, 409, 423), r"locked for migration|being migrated|temporarily", GitHubUnavailable),
     _Row((401, 403), r"installation has been suspended|installation is suspended",
          InstallationSuspended),
     _Row((403,), r"archived", RepositoryArchived),
