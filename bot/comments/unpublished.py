@@ -14,7 +14,7 @@ HAVE_EDIT: Final = "I have an edit, but could not publish it"
 _EXEMPT: Final = "Add this App to the bypass list of that rule, or change the rule."
 _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     "workflows": (
-        "the workflow files here differ from the default branch's, and I may not push a branch with "
+        "the workflow files differ from the default branch's, and I may not push a branch with "
         "other ones",
         "Merge the default branch into it, or bring its workflow files to the default branch.",
     ),
