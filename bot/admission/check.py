@@ -154,7 +154,30 @@ async def check_admission(
         if config.base_branch and await repo.get_branch_head(config.base_branch) is None:
             words = f"`base_branch`: there is no branch {code(config.base_branch)}"
             raise RunFailed(Failure.CONFIG_INVALID, FailureFacts(words=words))
+        if run.mode in (Mode.FIX, Mode.AUTO):
+            await _check_workflows(repo, config.base_branch, facts.default_branch)
     return Admission(facts, issue, config)
+
+
+async def _check_workflows(repo: Repository, base: str, default: str) -> None:
+    """Check that GitHub will take a branch on `base`, empty for the default one.
+
+    It refuses the push of an App without `workflows` where a workflow file differs from the default
+    branch's: nobody should pay for an edit before hearing that.
+
+    Raises:
+        RunFailed: it will not.
+    """
+    if base in ("", default):
+        return
+    here, there = await repo.get_workflows(base), await repo.get_workflows(default)
+    if here not in ("", there):
+        words = (
+            f"`base_branch`: the files in `.github/workflows` of {code(base)} differ from those of "
+            f"{code(default)}, and GitHub takes no branch with them from me. Make them equal on "
+            f"both, such as by merging {code(default)} into {code(base)}, or fix on {code(default)}"
+        )
+        raise RunFailed(Failure.CONFIG_INVALID, FailureFacts(words=words))
 
 
 async def _load_facts(repo: Repository) -> RepositoryFacts:

@@ -57,6 +57,10 @@ class Note(StrEnum):
         "#{issue} is closed, so this pull request is no longer needed and I have closed it. "
         "Thank you for looking at it."
     )
+    CLOSED_BY_US = (
+        "#{pull} is merged into {branch}. GitHub closes issues for the default branch alone, so I "
+        "have closed this one."
+    )
     REPLACED = (
         "As requested, I started again: #{new} replaces this pull request, so I have closed it."
     )

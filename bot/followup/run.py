@@ -44,7 +44,7 @@ from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runs.finish import MOVED_SECONDS, RunFinisher, with_spending
-from bot.safe_text import make_marker
+from bot.safe_text import code, make_marker
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
@@ -56,6 +56,7 @@ from sandbox.frozen import replace
 async def close_if_obsolete(ctx: PullRun) -> bool:
     """Close the pull request if nobody needs it; returns whether its follow-up is over."""
     if ctx.pull.state != "open":
+        await _close_fixed_issue(ctx)
         await _delete_own_branch(ctx)
         await ctx.drop_record()
         return True
@@ -68,6 +69,24 @@ async def close_if_obsolete(ctx: PullRun) -> bool:
     await _delete_own_branch(ctx)
     await ctx.drop_record()
     return True
+
+
+async def _close_fixed_issue(ctx: PullRun) -> None:
+    """Close the issue of a merged pull request where GitHub does not.
+
+    https://docs.github.com/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
+    """
+    pull, issue = ctx.pull, ctx.issue
+    if issue is None or issue.state != "open" or pull.merged_at is None or not ctx.record.proven:
+        return
+    if pull.base_branch == ctx.facts.default_branch or not ctx.record.command:
+        return
+    marker = make_marker("fixed-by", str(pull.number))
+    text = Note.CLOSED_BY_US.format(pull=pull.number, branch=code(pull.base_branch, 100))
+    await ctx.lease.require()
+    with suppress(Forbidden, NotFound):  # it is locked or gone
+        await ctx.repo.issues.comment_once(issue.number, marker, f"{text}\n\n{marker}\n")
+        await ctx.repo.issues.close(issue.number)
 
 
 async def _closing_note(ctx: PullRun) -> str:

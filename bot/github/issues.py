@@ -110,6 +110,11 @@ class Issues:
 
         return await self._api.find_or_create(find, create)
 
+    async def close(self, number: int) -> None:
+        """Close an issue as done."""
+        done = {"state": "closed", "state_reason": "completed"}
+        await self._api.send("PATCH", "issues", number, json=done)
+
     async def edit_comment(self, comment: int, body: str, *, minor: bool = False) -> bool:
         """Edit a comment; return False if it was deleted. A `minor` edit may be left out."""
         path, json = ("issues", "comments", comment), {"body": body}

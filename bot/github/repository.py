@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from bot.data.github_facts import CoAuthor, CommitFacts, FileFacts, Identity, RepositoryFacts
 from bot.data.run import Login, RepoRef
@@ -120,6 +120,25 @@ class Repository:
         except Unprocessable:  # GitHub's 409 for a repository without a commit
             return None
         return CommitSha(found["object"]["sha"])
+
+    async def find_branch_name(self, branch: str) -> str | None:
+        """What the branch is called today: GitHub leads from a name that it had before.
+
+        https://docs.github.com/rest/branches/branches#get-a-branch
+        """
+        try:
+            return str((await self._api.get("branches", *branch.split("/")))["name"])
+        except NotFound:
+            return None
+
+    async def get_workflows(self, branch: str) -> str:
+        """What identifies the workflow files of a branch; empty if it has none."""
+        try:
+            found = await self._api.get("contents", ".github", ref=branch)
+        except NotFound:
+            return ""
+        listed = cast("list[dict[str, str]]", found if isinstance(found, list) else [])
+        return next((one["sha"] for one in listed if one["name"] == "workflows"), "")
 
     async def list_branches(self) -> AsyncIterator[str]:
         """The names of the first 300 branches."""

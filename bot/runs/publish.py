@@ -116,6 +116,7 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
 
 async def _publish_on_base(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     """Look again if GitHub says that workflow files have changed since."""
+    ctx = await _follow_renamed_base(ctx)
     local = await _create_commits(publication, ctx)
     try:
         base, branch = await _push_on_base(publication, local, ctx)
@@ -124,6 +125,17 @@ async def _publish_on_base(publication: Publication, ctx: IssueRun) -> PullReque
             raise
         base, branch = await _push_on_base(publication, local, ctx, anew=True)
     return await _open_pull(_with_note(publication, base.note), branch, ctx)
+
+
+async def _follow_renamed_base(ctx: IssueRun) -> IssueRun:
+    """The base branch may have another name by now."""
+    facts = await ctx.repo.get_facts() or ctx.facts
+    ctx = dataclasses.replace(ctx, facts=facts)
+    base = ctx.config.base_branch
+    if not base or await ctx.repo.get_branch_head(base) is not None:
+        return ctx
+    name = await ctx.repo.find_branch_name(base)
+    return dataclasses.replace(ctx, config=replace(ctx.config, base_branch=name)) if name else ctx
 
 
 async def _push_on_base(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from bot.data.failure import Failure
 from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.git_repository import run_git
@@ -148,6 +150,44 @@ async def test_a_base_branch_that_vanishes_is_named(bot: BotHarness) -> None:
     run = await ended(bot, issue)
     assert (run.failure, run.facts.problem) == (Failure.PUBLISH_REFUSED, "base gone")
     assert "+    return a + b" in bot.comments_of(issue)[-1]
+
+
+@pytest.mark.parametrize("config", ["", "base_branch: trunk\n"])
+async def test_a_base_branch_that_is_renamed_meanwhile_is_followed(
+    bot: BotHarness, config: str
+) -> None:
+    old = "trunk" if config else "main"
+    repo = bot.add_repo(config=config)
+    repo.git.set_ref("refs/heads/trunk", repo.git.resolve("main") or "")
+    async with solving(bot, repo) as issue:
+        repo.git.set_ref("refs/heads/newer", repo.git.resolve(old) or "")
+        if not config:
+            repo.default_branch = "newer"
+        run_git(repo.git.path, "update-ref", "-d", f"refs/heads/{old}")
+        bot.hub.renamed_branches[repo.full_name, old] = "newer"
+    assert (await ended(bot, issue)).status is RunStatus.OPENED_PULL_REQUEST
+    assert repo.pulls[0].base_ref == "newer"
+
+
+@pytest.mark.parametrize(("differs", "begins"), [(True, False), (False, True)])
+async def test_another_base_branch_is_looked_at_before_money_is_spent_and_closes_the_issue(
+    bot: BotHarness, *, differs: bool, begins: bool
+) -> None:
+    repo = bot.add_repo(files={**SMALL_SHOP, WORKFLOW: "on: push\n"}, config="base_branch: dev\n")
+    repo.git.set_ref("refs/heads/dev", repo.git.resolve("main") or "")
+    if differs:
+        await bot.hub.commit(repo, "main", {WORKFLOW: "on: [push]\n"}, "Bump", "alice")
+    issue = await bot.open_issue(repo)
+    run = await bot.solve(issue)
+    assert (bool(bot.runner.jobs), bool(repo.pulls)) == (begins, begins)
+    if begins:
+        repo.pulls[0].draft = False
+        await bot.hub.merge(repo.pulls[0], "alice")
+        await bot.settle()
+        assert issue.state == "closed"
+    else:
+        assert run.failure is Failure.CONFIG_INVALID
+        assert "`.github/workflows`" in bot.comments_of(issue)[-1]
 
 
 async def test_a_repository_deleted_meanwhile_leaves_one_sentence(bot: BotHarness) -> None:

@@ -84,6 +84,8 @@ class GitHubState(State):
         self.unexpected: list[str] = []
         self.moved: dict[str, Repo] = {}
         """By names that repositories had before; requests are redirected from there."""
+        self.renamed_branches: dict[tuple[str, ...], str] = {}
+        """By repository and the name before; requests for the branch are redirected."""
         self.attachments: dict[str, bytes] = {}
         """What people attached to issues, by path."""
         self.attachment_jwt = secrets.token_urlsafe(16)

@@ -71,7 +71,20 @@ class RestRouter(rest_router.RestRouter):
                 check_installation(self._hub, call.token, writes=call.method != "GET")
                 if moved := self._hub.find_moved(_read_name(call)):
                     return _redirect(self._hub, moved, call)
+                if renamed := self._find_renamed_branch(call):
+                    return renamed
             return await super().run(entry, call)
+
+    def _find_renamed_branch(self, call: RestCall) -> RestResponse | None:
+        """https://docs.github.com/rest/branches/branches#get-a-branch: 301"""
+        asked = re.fullmatch(r"/repos/([^/]+/[^/]+)/branches/(.+)", call.path)
+        new = self._hub.renamed_branches.get(asked.groups()) if asked else None
+        if asked is None or new is None:
+            return None
+        place = f"{self._hub.url}{PREFIX}{call.path[: asked.start(2)]}{new}"
+        return RestResponse(
+            301, {"message": "Moved Permanently", "url": place}, {"location": place}
+        )
 
     def authorize(self, entry: Operation, call: RestCall) -> None:
         """Without a token: 401 in private mode, else public data may be read."""
