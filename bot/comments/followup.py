@@ -53,6 +53,11 @@ class Note(StrEnum):
         "I marked this as ready for review because its reproduction test passes. No other check "
         "ran on it: this repository has no CI that reports here."
     )
+    WAITS_FOR_CHECKS = (
+        "I keep this a draft until its checks pass, and have waited for an hour for {names}. If "
+        "that is no check of the change, name it under `draft:` in `.github/capuchin.yml`, or mark "
+        "this as ready yourself."
+    )
     ISSUE_CLOSED = (
         "#{issue} is closed, so this pull request is no longer needed and I have closed it. "
         "Thank you for looking at it."

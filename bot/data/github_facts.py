@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, NamedTuple, cast
 
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from bot.data.run import Login
 from pipeline.data.types import CommitSha
@@ -262,6 +262,26 @@ class CheckSuiteFacts(Fact):
         """GitHub queues a suite for each App that may write checks; some never use theirs."""
         unused = not self.runs and self.created_at and now - self.created_at >= grace
         return self.status == "completed" or bool(unused)
+
+
+class _Context(Fact):
+    name: str = Field(default="", validation_alias=AliasChoices("name", "context"))
+    is_required: bool = Field(default=False, validation_alias="isRequired")
+
+
+class RequiredFacts(Fact):
+    """The checks on the last commit of a pull request, and which of them are required."""
+
+    contexts: tuple[_Context, ...] = Field(
+        default=(),
+        validation_alias=AliasPath(
+            "commits", "nodes", 0, "commit", "statusCheckRollup", "contexts", "nodes"
+        ),
+    )
+
+    @property
+    def names(self) -> list[str]:
+        return [one.name for one in self.contexts if one.is_required]
 
 
 class StatusFacts(Fact):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
@@ -26,6 +26,28 @@ class HeadChecks(NamedTuple):
     suites: Sequence[CheckSuiteFacts]
     runs: Sequence[CheckRunFacts]
     statuses: Sequence[StatusFacts]
+
+    def without(self, ignored: Collection[str]) -> HeadChecks:
+        """Those that count; a suite whose checks are all `ignored` does not."""
+        runs = [run for run in self.runs if run.name not in ignored]
+        gone = {run.app for run in self.runs} - {run.app for run in runs}
+        return HeadChecks(
+            [suite for suite in self.suites if suite.app not in gone],
+            runs,
+            [status for status in self.statuses if status.context not in ignored],
+        )
+
+    def only(self, required: Collection[str]) -> HeadChecks:
+        return HeadChecks(
+            [],
+            [run for run in self.runs if run.name in required],
+            [status for status in self.statuses if status.context in required],
+        )
+
+    def list_waiting(self) -> list[str]:
+        """The names of what has not ended; a suite without a check ends by itself."""
+        runs = [run.name for run in self.runs if run.status != "completed"]
+        return runs + [one.context for one in self.statuses if one.state == "pending"]
 
     def have_ended(self) -> bool:
         return not self._wait(now())
@@ -55,14 +77,16 @@ class HeadChecks(NamedTuple):
         return "unknown" if waits else "green"
 
 
-async def load_checks(repo: Repository, sha: CommitSha) -> HeadChecks:
-    """The checks and statuses of a commit that are not ours. Raises GitHubError."""
+async def load_checks(
+    repo: Repository, sha: CommitSha, ignored: Collection[str] = ()
+) -> HeadChecks:
+    """The checks and statuses of a commit that count and are not ours. Raises GitHubError."""
     slug = repo.identity.login.removesuffix("[bot]")
     return HeadChecks(
         await repo.checks.list_suites_by_others(sha, slug),
         await repo.checks.list_by_others(sha, slug),
         await repo.checks.list_statuses(sha),
-    )
+    ).without(ignored)
 
 
 async def read_failures(repo: Repository, checks: HeadChecks) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ class FeedbackReader:
         ]
         logs: tuple[str, ...] = ()
         if remark or ctx.config.answer_ci:
-            checks = await load_checks(ctx.repo, ctx.pull.head_sha)
+            checks = await load_checks(ctx.repo, ctx.pull.head_sha, ctx.config.ignored_checks)
             remark = remark or await self._read_ci(checks)
             logs = await read_failures(ctx.repo, checks) if remark else ()
         return FeedbackBatch(

@@ -24,7 +24,7 @@ from bot.errors import (
     to_try_later,
     translate_errors,
 )
-from bot.followup.checks import load_checks
+from bot.followup.checks import CHECKS_GRACE, load_checks
 from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.followup.revise import (
     BATCH_KEY,
@@ -49,7 +49,7 @@ from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
 from pipeline.data.types import Patch
-from prompts.text import pluralize
+from prompts.text import join_names, pluralize
 from sandbox.frozen import replace
 
 
@@ -102,7 +102,8 @@ async def _closing_note(ctx: PullRun) -> str:
     ):
         return Note.ISSUE_CLOSED.format(issue=ctx.record.issue)
     touched = ctx.pull.updated_at
-    if touched is not None and now() - touched > STALE_AFTER:
+    waits = ctx.record.ready_when_green and ctx.pull.draft  # nobody was asked to look yet
+    if not waits and touched is not None and now() - touched > STALE_AFTER:
         return Note.STALE.format(days=pluralize(STALE_AFTER.days, "day"))
     return ""
 
@@ -127,8 +128,19 @@ async def update_draft(ctx: PullRun) -> PullRun:
         return await ctx.update_record(ready_when_green=False)
     if not (record.ready_when_green or (record.readied and not pull.draft)):
         return ctx
-    checks = await load_checks(ctx.repo, pull.head_sha)
-    verdict = checks.verdict(pull.created_at or now())
+    checks = await load_checks(ctx.repo, pull.head_sha, ctx.config.ignored_checks)
+    opened = pull.created_at or now()
+    verdict = checks.verdict(opened)
+    if verdict in ("unknown", "red"):
+        required = await ctx.repo.checks.list_required(pull.node_id, pull.number)
+        if required:
+            checks = checks.only(required)
+            verdict = checks.verdict(opened)
+    waiting = checks.list_waiting() if verdict == "unknown" and pull.draft else []
+    if waiting and now() - opened >= CHECKS_GRACE:
+        names = join_names([code(name, 100) for name in waiting[:10]])
+        text = Note.WAITS_FOR_CHECKS.format(names=names)
+        await ctx.comment_once(text, make_marker("waits-for", str(pull.number)))
     try:
         if pull.draft and record.evidence_confirmed and verdict in ("green", "none"):
             return await _mark_ready(ctx, checked=verdict == "green")

@@ -6,13 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bot.data.github_facts import AnnotationFacts, CheckRunFacts, CheckSuiteFacts, StatusFacts
-from bot.errors import Unprocessable
+from bot.data.github_facts import (
+    AnnotationFacts,
+    CheckRunFacts,
+    CheckSuiteFacts,
+    RequiredFacts,
+    StatusFacts,
+)
+from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.github.repository_api import RepositoryApi
 from pipeline.data.types import CommitSha
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
+REQUIRED_QUERY: Final = (
+    "query($id: ID!, $pull: Int!) { node(id: $id) { ... on PullRequest { commits(last: 1) { nodes "
+    "{ commit { statusCheckRollup { contexts(first: 100) { nodes { "
+    "... on CheckRun { name isRequired(pullRequestNumber: $pull) } "
+    "... on StatusContext { context isRequired(pullRequestNumber: $pull) } } } } } } } } } }"
+)
 MESSAGE_CHARACTERS: Final = 4_000
 """An annotation may hold 64 KB, which is too much to read at a line."""
 ANNOTATIONS_PER_REQUEST: Final = 50
@@ -127,6 +139,18 @@ class Checks:
         """The latest commit status of each context, from CI systems without check runs."""
         listed = self._api.paginate("commits", sha, "status", items="statuses", limit=5)
         return [StatusFacts.model_validate(item) async for item in listed]
+
+    async def list_required(self, node_id: str, pull: int) -> list[str]:
+        """The names of checks and statuses on the head that the base branch requires; empty where
+        it requires none, or where we may not know.
+
+        docs.github.com/graphql/reference/interfaces#requirablebypullrequest
+        """
+        try:
+            found = await self._api.query_graphql(REQUIRED_QUERY, {"id": node_id, "pull": pull})
+        except (Forbidden, NotFound, Unprocessable):
+            return []
+        return RequiredFacts.model_validate(found["node"]).names
 
     async def list_annotations(self, run: int) -> list[AnnotationFacts]:
         """The first hundred annotations of a check run."""

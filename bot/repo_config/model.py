@@ -70,10 +70,12 @@ def _split_command(value: Any) -> Any:
         raise PydanticCustomError("quotes", "A quote in this line is not closed") from None
 
 
-def _to_tuple(value: Any) -> Any:
-    if isinstance(value, str):
-        return (value,)
+def _list_to_tuple(value: Any) -> Any:
     return tuple(cast(list[Any], value)) if isinstance(value, list) else value
+
+
+def _to_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else _list_to_tuple(value)
 
 
 def _text_or_list(message: str, text: dict[str, Any], **of_list: int) -> WithJsonSchema:
@@ -153,6 +155,22 @@ Followed = Annotated[
 ]
 
 
+Draft = Annotated[
+    bool | Literal["until_green"] | tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
+    BeforeValidator(_list_to_tuple),
+    WithJsonSchema(
+        {
+            "type": ["boolean", "string", "array"],
+            "pattern": "^until_green$",
+            "items": {"type": "string", "maxLength": 200},
+            "maxItems": 50,
+            "errorMessage": "Write true, false, until_green, or a list of names of checks.",
+        },
+        mode="validation",
+    ),
+]
+
+
 def is_named(login: str, followed: bool | tuple[str, ...]) -> bool:
     """Whether `follow_up` names the account."""
     names = followed if isinstance(followed, tuple) else ()
@@ -196,8 +214,10 @@ class RepoPolicy(BaseModel):
     """Who may command the bot: `write` or `triage` for everybody with at least that role, a login,
     or a list of these. A login that is one of these words is written `"@write"`. An App, written as
     `"sorter[bot]"`, may label, but not comment."""
-    draft: bool | Literal["until_green"] = "until_green"
-    """Open pull requests as drafts: true, false, or `until_green` (until the checks pass)."""
+    draft: Draft = "until_green"
+    """Open pull requests as drafts: true, false, or `until_green` (until the checks pass; where a
+    branch requires some, these alone). A list of checks, such as `[tide]`: until all others
+    pass."""
     publish: Literal["branch", "approval"] = "branch"
     """`branch`: push a finished edit and open its pull request, so that your CI runs it with its
     secrets before anybody has read it. `approval`: show it on the issue, and push once somebody
@@ -219,6 +239,11 @@ class RepoPolicy(BaseModel):
     answer_ci: bool = False
     """Mend what the repository's own checks find in the bot's pull requests, at most twice in each,
     under `budget.run`; failed jobs of GitHub Actions are run again first."""
+
+    @property
+    def ignored_checks(self) -> tuple[str, ...]:
+        """The names of checks that do not count."""
+        return self.draft if isinstance(self.draft, tuple) else ()
 
     @property
     def follows_reviews(self) -> bool:

@@ -316,7 +316,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         accounts=fix.accounts,
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
         draft=not proven or (config.draft is not False and run.mode is not Mode.AUTO),
-        ready_when_green=proven and config.draft == "until_green",
+        ready_when_green=proven and not isinstance(config.draft, bool),
         # What the first worker found: after a crash, the next makes the same commits.
         commit_style=await load_or_run(
             ctx.store,

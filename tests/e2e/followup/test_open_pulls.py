@@ -27,6 +27,7 @@ from sandbox.program import Execution
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
+from tests.support.github.hub_state import Rules
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
 
@@ -93,6 +94,33 @@ async def test_no_check_at_all_counts_as_green_after_a_while_and_is_said(bot: Bo
     suite.created_at -= CHECKS_GRACE
     await look_again(bot, pull, "2")
     assert (pull.draft, len(bot.comments_of(pull))) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "required", "draft", "said"),
+    [
+        ("", (), True, 1),
+        ("", ("ci/tests",), False, 0),
+        ("", ("tide",), True, 1),
+        ("draft: [tide]\n", (), False, 0),
+    ],
+)
+async def test_a_status_that_never_ends_is_named_once_or_does_not_count(
+    bot: BotHarness, config: str, required: tuple[str, ...], *, draft: bool, said: int
+) -> None:
+    repo, pull = await open_pull(bot, config)
+    bot.hub.rules[repo.id] = Rules(required_checks=required)
+    await report_status(bot.hub, pull, "pending", context="tide")
+    await report_status(bot.hub, pull, "success", context="ci/tests")
+    await bot.settle()
+    assert bot.comments_of(pull) == []
+    pull.created_at -= CHECKS_GRACE
+    await look_again(bot, pull, "1")
+    pull.updated_at -= timedelta(days=31)
+    await look_again(bot, pull, "2")
+    notes = [one for one in bot.comments_of(pull) if "`tide`" in one]
+    assert (pull.draft, len(notes)) == (draft, said)
+    assert (pull.state == "open") == draft
 
 
 async def look_again(bot: BotHarness, pull: Pull, delivery: str) -> None:

@@ -62,6 +62,7 @@ class Rules:
     author_emails: str = ""
     pull_requests: str = ""
     """Why no pull request may be opened; empty: it may."""
+    required_checks: tuple[str, ...] = ()
 
 
 class GitHubState(State):
