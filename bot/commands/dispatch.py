@@ -90,7 +90,8 @@ VERBS: Final[Mapping[str, Verb]] = {
         places=EVERYWHERE,
     ),
     "budget": Verb(
-        "Raise the ceiling of the run under way, in US dollars, within the repository's for a day.",
+        "Raise the ceiling of the run under way, in US dollars, up to the repository's for a day; "
+        "where it has none, up to twice.",
         raise_budget,
         words="15",
     ),

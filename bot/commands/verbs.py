@@ -210,16 +210,14 @@ async def _build_on(
 
 
 async def raise_budget(ctx: CommandContext) -> Answer:
-    """Raise the ceiling of the run under way, within the repository's for a day."""
+    """Raise the ceiling of the run under way: to the repository's for a day, or else to twice."""
     request, settings = ctx.request, ctx.settings
     run = await ctx.queue.runs.get_current(request.repo, request.issue)
     wanted, name, least = request.command.dollars, settings.app_name, ctx.config.budget.run
     by_day = (ctx.config.budget.day, settings.budget_day)
-    most = min(filter(None, by_day), default=None)
+    most = min(filter(None, by_day), default=2 * least)
     if run is None:
         return Reply.NOTHING_TO_RAISE.format(name=name)
-    if most is None:
-        return Reply.NO_CEILING_OF_A_DAY
     if most <= least:
         return Reply.CEILING_IS_HIGHEST.format(run=least)
     if wanted is None or not least < wanted <= most:

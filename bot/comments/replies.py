@@ -74,13 +74,9 @@ class Reply(StrEnum):
         "I am not working on this. `/{name} more` continues the last run, under a ceiling of its "
         "own."
     )
-    NO_CEILING_OF_A_DAY = (
-        "A person can raise a run's ceiling only up to the ceiling of a day, and there is none "
-        "here: set `budget.day` in the settings file."
-    )
     CEILING_IS_HIGHEST = "The ceiling of a run, ${run:.2f}, is that of a day already."
     WHICH_CEILING = (
-        "Please name an amount in US dollars above ${run:.2f}, up to the ${most:.2f} of a day: "
+        "Please name an amount in US dollars above ${run:.2f}, up to ${most:.2f}: "
         "`/{name} budget {most:.0f}`."
     )
     CEILING_RAISED = "This run may now spend ${dollars:.2f} at list prices."

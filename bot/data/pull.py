@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from bot.data.github_facts import CoAuthor, Identity
 
 
+LINE_WIDTH: Final = 72
+"""Of a message's body: what commitlint and gitlint ask for by default is longer.
+https://git-scm.com/docs/git-commit#_discussion"""
 CONVENTIONAL = re.compile(
     r"(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^)\n]{1,40}\))?!?: \S"
 )
@@ -39,7 +43,11 @@ class CommitStyle(Frozen):
         trailers = [f"Co-authored-by: {co_author.login} <{co_author.email}>"]
         if self.signed_off:
             trailers.append(f"Signed-off-by: {identity.login} <{identity.email}>")
-        parts = [title, body, "\n".join(trailers)]
+        wrapped = "\n".join(
+            fill(line, LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
+            for line in body.splitlines()
+        )
+        parts = [title, wrapped, "\n".join(trailers)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 

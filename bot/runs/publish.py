@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from bot.comments import pull_request
-from bot.comments.evidence import UNPROVEN_LABEL, unproven_title
+from bot.comments.evidence import UNPROVEN_LABEL
 from bot.comments.run_details import destinations_note, external_hosts
 from bot.comments.status import pull_marker
 from bot.data.github_facts import CoAuthor, Identity, PullRequestFacts
@@ -70,11 +70,6 @@ class Publication:
         return self.commit_style.format_title(
             "fix", pull_request.pull_title(self.selection, self.run.issue)
         )
-
-    @property
-    def pull_title(self) -> str:
-        """The title of the pull request: its commit's, marked when the edit is unproven."""
-        return self.title if self.selection.is_shown else unproven_title(self.title)
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
         return self.commit_style.format_message(title, body, identity, self.co_author)
@@ -217,7 +212,7 @@ async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> Pu
         return await ctx.repo.pulls.open_once(
             branch=branch,
             base=ctx.checkout.branch,
-            title=publication.pull_title,
+            title=publication.title,
             body=pull_request.pull_body(
                 replace(publication.run, finished_at=publication.run.finished_at or now()),
                 publication.selection,

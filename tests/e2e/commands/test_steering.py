@@ -100,7 +100,8 @@ async def test_nothing_to_continue_and_nothing_to_raise_are_said(bot: BotHarness
 
 
 @pytest.mark.parametrize(
-    ("day", "wanted", "raised"), [("25", "15", 15.0), ("25", "26", None), ("", "15", None)]
+    ("day", "wanted", "raised"),
+    [("25", "15", 15.0), ("25", "26", None), ("", "15", 15.0), ("", "21", None)],
 )
 async def test_a_ceiling_is_raised_within_that_of_a_day(
     bot: BotHarness, day: str, wanted: str, raised: float | None

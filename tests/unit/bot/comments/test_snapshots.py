@@ -186,7 +186,6 @@ ANSWERS: Bodies = {
     "more: too many": Reply.HOW_MANY_SAMPLES.format(name="capuchin", left=90),
     "budget: nothing runs": Reply.NOTHING_TO_RAISE.format(name="capuchin"),
     "budget: which": Reply.WHICH_CEILING.format(name="capuchin", run=10, most=25),
-    "budget: no ceiling of a day": Reply.NO_CEILING_OF_A_DAY,
     "budget: raised": Reply.CEILING_RAISED.format(dollars=15),
     "status: queued": replies.run_status(
         replace(RUN, status=RunStatus.QUEUED),
