@@ -36,9 +36,12 @@ class Command(Frozen):
     """The verbs of further commands in the same comment, which are not carried out."""
 
     def says_same(self, other: Command) -> bool:
-        return (self.verb, self.words, self.begins_line) == (
-            other.verb, other.words, other.begins_line
-        )  # fmt: skip
+        """Whether both ask for the same, in whatever words."""
+        mine, theirs = (
+            (one.verb, one.begins_line, one.anyway, one.numbers, one.dollars, one.letter)
+            for one in (self, other)
+        )
+        return mine == theirs
 
     @property
     def anyway(self) -> bool:

@@ -62,8 +62,8 @@ def _asked(run: Run, history: History) -> str | None:
         if is_of(run, each.issue) and delivery in (each.guid, swept, waited):
             return f"label {each.label} on #{run.issue} at {each.at}"
     for said in history.said:
-        if delivery == f"comment-{said.comment.id}":
-            return f"/{said.word} on #{run.issue} at {said.at}"
+        if re.fullmatch(rf"comment-{said.comment.id}(-\d+)?", delivery):  # or an edit of it
+            return f"/{said.word} on #{run.issue} at {said.at}: {delivery}"
     return None
 
 
@@ -155,7 +155,7 @@ def _forgotten_command(
             yield f"{name} began a run"
         heard = f"capuchin:refused login={said.who} "
         repo = said.issue.repo
-        once = [*repo.issues.values(), *(i for i in history.gone if i.repo is repo)]
+        once = [*repo.issues.values(), *(i for i in world.gone if i.repo is repo)]
         if not any(holds(each, heard, world) for each in once):
             yield f"{name} was not refused"
         return

@@ -111,6 +111,7 @@ class People:
         if not self._gone(issue):
             await self.hub.delete_issue(issue, "acme")
             self.history.gone.append(issue)
+            self.world.gone.append(issue)
 
     async def transfer(self, act: Act) -> None:
         issue = self.world.issues[act.issue]
@@ -118,6 +119,7 @@ class People:
             to = next(repo for repo in self.world.repos if repo is not issue.repo)
             await self.hub.transfer_issue(issue, to, "acme")
             self.history.gone.append(issue)
+            self.world.gone.append(issue)
 
     async def uninstall(self, act: Act) -> None:
         repo = self.world.issues[act.issue].repo

@@ -72,6 +72,8 @@ class World:
         self.repos = [self._shop(name) for name in REPOS]
         self._seeds = [repo.git.list_refs()["heads/main"] for repo in self.repos]
         self.issues: list[Issue] = []
+        self.gone: list[Issue] = []
+        """Deleted or transferred, in this sequence or before: people are refused once a day."""
         self.merged: set[str] = set()
         """Repositories whose default branch has moved."""
         self.pending: list[Delivery] = []
