@@ -34,8 +34,8 @@ def parse_command(text: str, *names: str) -> Command | None:
     notifies nobody. `@name[bot]`, as GitHub writes an App's login, is the same as `@name`.
     """
     called, always = "|".join(map(re.escape, names)), re.escape(DEFAULT_NAME)
-    ours = rf"(?:(?P<slash>/)(?:{called}|{always})|@(?:{called})(?:\[bot\])?)[:,]?"
-    form = re.compile(rf"(?<![^\s(*_]){ours}(?:[ \t]+(?P<rest>.*)|(?=[.!?)]*$))", re.I)
+    ours = rf"(?:(?P<slash>/)(?:{called}|{always})|@(?:{called})(?:\[bot\])?)[:,)]?"
+    form = re.compile(rf"(?<![^\s(*_:\"']){ours}(?:[ \t]+(?P<rest>.*)|(?=[.!?)]*$))", re.I)
     found: list[Command] = []
     for line in _list_spoken_lines(text):
         parts = [line]

@@ -40,12 +40,12 @@ class Player(People):
             if await self._active():
                 quiet = 0
                 continue
-            await self.world.sweep()
+            saw_all = await self.world.sweep()
             if not looked:
                 await self.world.look_after()
                 looked = True
             self.world.collect()
-            quiet = 0 if await self._active() else quiet + 1
+            quiet = 0 if await self._active() or not saw_all else quiet + 1
             if quiet == 2:
                 return
 

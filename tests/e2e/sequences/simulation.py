@@ -217,11 +217,14 @@ class World:
                 await self.workers.stopped()
                 return
 
-    async def sweep(self) -> None:
-        """Look for what no webhook told."""
-        with suppress(TryLater):  # as the worker does; the next look finds the rest
+    async def sweep(self) -> bool:
+        """Look for what no webhook told; whether all was seen, else the next look finds the rest."""
+        saw_all = False
+        with suppress(TryLater):  # as the worker does
             await self._sweep.recover(self.bot.find_missed)
+            saw_all = True
         await self.workers.stopped()
+        return saw_all
 
     async def look_after(self) -> None:
         """The time has come for all our pull requests to be looked after."""

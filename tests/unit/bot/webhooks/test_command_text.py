@@ -61,6 +61,10 @@ def test_a_command_that_begins_a_line_is_read(text: str, verb: str, words: tuple
         ("Thanks @capuchin!", "", True),
         ("It's `total` that I meant, @capuchin", "", True),
         ("An odd ` here, @capuchin", "", True),
+        ("(@capuchin) can you check?", "can", True),
+        ('"@capuchin can you check?"', "can", True),
+        ("cc:@capuchin", "", True),
+        ("I think @capuchin should retry this later", "should", True),
     ],
 )
 def test_our_name_in_mid_line_is_no_command_but_noticed(text: str, verb: str, talks: bool) -> None:
