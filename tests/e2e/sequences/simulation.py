@@ -218,7 +218,7 @@ class World:
                 return
 
     async def sweep(self) -> bool:
-        """Look for what no webhook told; whether all was seen, else the next look finds the rest."""
+        """Look for what no webhook told; returns whether all was seen."""
         saw_all = False
         with suppress(TryLater):  # as the worker does
             await self._sweep.recover(self.bot.find_missed)
