@@ -74,7 +74,7 @@ async def find_existing_work(
     pulls = [
         pull
         async for pull in repo.issues.list_linked_pulls(run.issue)
-        if pull.is_open and _is_fix_for(pull, run)
+        if pull.is_open and _is_fix_for(pull, run, ours=pull.author == me)
     ]
     heads = {pull.number for pull in pulls}
     branches = (
@@ -91,12 +91,13 @@ async def find_existing_work(
     )
 
 
-def _is_fix_for(pull: LinkedPull, run: Run) -> bool:
+def _is_fix_for(pull: LinkedPull, run: Run, *, ours: bool) -> bool:
+    """Whether it says so; an unproven one of `ours` says `Refs`."""
     here = re.escape(run.repo.full_name)
     target = rf"(?:(?:{here})?#|https?://\S+/{here}/issues/){run.issue}\b"
     text = f"{pull.title}\n{pull.body or ''}"
     # GitHub's document "Linking a pull request to an issue"
-    words = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
+    words = rf"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?{'|refs' if ours else ''}):?\s+"
     is_here = pull.repository.lower() in ("", run.repo.full_name.lower())
     return is_here and re.search(words + target, text, re.I) is not None
 

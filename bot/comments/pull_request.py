@@ -129,7 +129,10 @@ def _render_body(
     template: str | None,
     destinations: str,
 ) -> str:
-    fixes, proof = f"Fixes #{run.issue}", evidence_sections(selection, characters)
+    # A merge closes an issue only where something shows that it is fixed.
+    shown = selection.is_shown and selection.evidence.reproduction.after.passed
+    fixes = f"{'Fixes' if shown else 'Refs'} #{run.issue}"
+    proof = evidence_sections(selection, characters)
     first, opening = unseen_sentence(selection), render_opening(run, selection, accounts)
     if template is None:
         above = [first, opening, *explanation_sections(selection), fixes, *proof]

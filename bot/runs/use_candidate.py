@@ -177,7 +177,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
         publication.template,
         destinations=publication.destinations,
     )
-    await ctx.repo.pulls.edit(number, body=body)
+    await ctx.repo.pulls.edit(number, title=publication.title, body=body)
     await ctx.lease.require()
     await ctx.storage.runs.create(  # verifies the evidence on the new head
         ctx.run.repo,

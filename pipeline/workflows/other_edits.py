@@ -117,6 +117,7 @@ async def substitute_candidate(
         reproduction=test,
         suite=report,
         suite_problem="" if report else suite.problem,
+        title=f"Put in edit {letter}, as @{by} asked",
         change=_describe_substitute(proof, letter, candidate, by, report),
         why=f"{by} chose edit {letter}.",
         finalists=(),

@@ -94,7 +94,9 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert repo.read_file(pull.head_sha, "shop/till.py") == NOT_RIGHT
     assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is None
     subjects = repo.list_commits(pull.head_sha)
-    assert (subjects[0], "@alice" in subjects[1]) == ("Make total() add", True)
+    assert ("edit B" in subjects[0], "alice" in subjects[1]) == (True, True)
+    assert "edit B" in pull.title
+    assert ("Fixes #1" in (pull.body or ""), "Refs #1" in (pull.body or "")) == (False, True)
     assert repo.git.read_commit(repo.git.read_commit(pull.head_sha).parents[0]).parents == (
         chosen_head,
     )
@@ -115,6 +117,7 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert repo.read_file(pull.head_sha, "shop/till.py") == RIGHT
     assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is not None
     assert "It adds now." in (pull.body or "")
+    assert (pull.title, "Fixes #1" in (pull.body or "")) == ("Make total() add", True)
     checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
     assert checks == ["success"]
     assert len(recorded_bot.llm.requests) == asked

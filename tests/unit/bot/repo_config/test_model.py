@@ -83,7 +83,7 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("unproven: always", 1, 11, "Write draft or never."),
         ("version: 1\nadaptive: false", 2, 1, '"adaptive" no longer exists.'),
         ("python: 3.10", 1, 9, "YAML reads this as the number 3.1. Put it in quotes."),
-        ("draft: until-green", 1, 8, 'until_green. Did you mean "until_green"?'),
+        ("draft: until-green", 1, 8, "Write true, false, until_green, or a list"),
         ("run: 5", 1, 1, '"run" belongs below "budget", indented.'),
         ("budget:\n  samples: 3", 2, 3, '"samples" does not belong below "budget"'),
         ("generators: [{machin: fixed}]", 1, 15, 'machin". Did you mean "machine"?'),
