@@ -188,7 +188,9 @@ def explain_fault(root: Node, fault: ErrorDetails) -> str:
             "The file must be a mapping of settings to values: for each a line such as "
             "`samples: 3`, with a space after the colon."
         )
-    named = path[:1] if path[0] == "draft" else path  # not by the branch of its union
+    named = (
+        path[:1] if path[0] in ("draft", "follow_up") else path
+    )  # not by the branch of its union
     name = ".".join(str(part)[:MAX_NAME] for part in named)
     return f'"{name}": {_explain_value(find_node(root, path), fault)}'
 
@@ -219,7 +221,11 @@ def _explain_value(node: Node, fault: ErrorDetails) -> str:
         case "string_too_long":
             return f"Write at most {context['max_length']} characters."
         case _:
-            values = [spell_value(each) for each in node.get("enum", []) if each is not None]
+            values = [
+                spell_value(each)
+                for each in node.get("enum", node.get("examples", []))
+                if each is not None
+            ]
             is_text = "string" in node.get("type", ())
             quoted = r"\d{1,9}(\.\d{1,9})?|true|false|yes|no|on|off"
             if isinstance(given, str) and not is_text and re.fullmatch(quoted, given):

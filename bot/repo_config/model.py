@@ -162,6 +162,7 @@ Draft = Annotated[
         {
             "type": ["boolean", "string", "array"],
             "pattern": "^until_green$",
+            "examples": ["until_green"],
             "items": {"type": "string", "maxLength": 200},
             "maxItems": 50,
             "errorMessage": "Write true, false, until_green, or a list of names of checks.",
@@ -353,7 +354,8 @@ def parse_or_list_problems(text: str) -> RepoConfig | list[ConfigProblem]:
         ]
         faults.sort(key=lambda each: each[0])
         root = build_schema()
-        found += [(at, explain_fault(root, fault)) for at, fault in faults[:MAX_PROBLEMS]]
+        said = [(at, explain_fault(root, fault)) for at, fault in faults[:MAX_PROBLEMS]]
+        found += dict.fromkeys(said)  # each branch of a union says the same
         found += [(at, "") for at, _ in faults[MAX_PROBLEMS:]]  # not shown, so not explained
     found.sort(key=lambda each: each[0])
     problems = [

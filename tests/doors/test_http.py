@@ -202,7 +202,7 @@ def test_a_webhook_that_asks_for_nothing_is_204(client: Client) -> None:
         client.label(30, "capuchin:disabled"),
         client.label(30, "capuchin", "unlabeled"),
         client.say(30, "hello"),
-        client.say(30, "I like /capuchin fix"),
+        client.say(30, "I like `/capuchin fix`"),
         client.say(30, "> /capuchin fix"),
     ):
         assert (answer.status, answer.body) == (204, b"")

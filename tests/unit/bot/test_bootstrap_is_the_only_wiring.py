@@ -19,6 +19,7 @@ OWN = {
     ("bot/queue/worker.py", "RunAttempt"),
     # Tests and measurements of the worker itself.
     ("tests/benchmarks/bot/pickup.py", "Worker"),
+    ("tests/benchmarks/bot/poll.py", "Sweep"),
     ("tests/e2e/worker/process.py", "Worker"),
     ("tests/e2e/worker/test_lanes.py", "Worker"),
     ("tests/e2e/worker/test_redis_topologies.py", "Worker"),
