@@ -105,7 +105,7 @@ class Solver:
             sampler = Sampler(r, unseen=triage.unseen)
             result = await sampler.sample(issue, context)
             if not isinstance(result, NoFix):
-                result = await self._choose(issue, context, result, sampler, triage.unseen)
+                result = await self._choose(issue, context, result, sampler)
             return triage.explain(result, main_language(r.codebase).script_suffix)
 
     async def _find_context(self, issue: Issue) -> Context | NoFix:
@@ -117,17 +117,12 @@ class Solver:
         )
 
     async def _choose(
-        self,
-        issue: Issue,
-        context: Context,
-        candidates: list[Candidate],
-        sampler: Sampler,
-        unseen: int,
+        self, issue: Issue, context: Context, candidates: list[Candidate], sampler: Sampler
     ) -> Selection | NoFix:
         r = self._resources
         await r.begin("choice", f"Running every script on every edit ({len(candidates)}).")
         issue = await hear(issue, "choice", r)
-        judge = Judge(r, model=r.model, reward=self._models.orm, unseen=unseen)
+        judge = Judge(r, model=r.model, reward=self._models.orm, unseen=sampler.unseen)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.strategy in read_presets() and not r.model.profile.sampling:
             judged = judged.with_note(

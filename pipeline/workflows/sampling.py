@@ -158,7 +158,7 @@ class Sampler:
     def __init__(self, resources: Resources, *, unseen: int = 0) -> None:
         """`unseen`: see `Evidence`."""
         self._resources = resources
-        self._unseen = unseen
+        self.unseen = unseen
         self._model = resources.clock.limit(resources.model, "samples")
         self._generators = assign_generators(
             resources.options.generators,
@@ -344,7 +344,7 @@ class Sampler:
         issue = await hear(issue, f"editing-{number}", resources)
         task = EditTask(
             issue, start.context, number, seed, self._own_tests, direction, self._habits,
-            self._unseen,
+            self.unseen,
         )  # fmt: skip
         resources.report(Written("edit", number, is_done=False))
         edit: EditingState

@@ -141,7 +141,10 @@ async def test_a_person_who_pushes_has_the_branch_from_then_on(bot: BotHarness) 
     await bot.settle()
     await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
     assert (pull.head_sha, bot.runner.tasks) == (theirs, [])
-    assert len(bot.comments_of(pull)) == 1
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert (
+        len(bot.comments_of(pull)) == 2
+    )  # that it is theirs, and once that reviews have no answer
 
 
 async def add_to_branch(bot: BotHarness, repo: Repo, pull: Pull, how: str) -> None:

@@ -196,7 +196,7 @@ def take(facts: Any, path: str, value: object) -> Any:
     name, _, rest = path.partition(".")
     if isinstance(facts, BaseModel):
         old = getattr(facts, name)
-        return facts.model_copy(update={name: take(old, rest, value) if rest else value})
+        return replace(facts, **{name: take(old, rest, value) if rest else value})
     every: dict[str, Any] = facts if name in ALL else {str(at): one for at, one in enumerate(facts)}
     every = {**every, name: take(every[name], rest, value) if rest else value}
     return every if name in ALL else tuple(every.values())
