@@ -135,6 +135,7 @@ class DockerEngine:
     def __init__(self, options: DockerOptions) -> None:
         self.limits = options.limits
         self._options = options
+        self.hide_secrets = options.build.redact
         self._connection = DockerConnection(options.address, runtime=options.runtime)
         self._execution_mode = ExecutionMode(options.mode)
         parallel = options.parallel
@@ -233,7 +234,9 @@ class DockerEngine:
             )
 
         async with self._open_pool(image, run_id) as warm_pool:
-            sandbox = SandboxSession(image, limits=self.limits, execute=execute, build=build)
+            sandbox = SandboxSession(
+                image, limits=self.limits, execute=execute, build=build, hide=self.hide_secrets
+            )
             try:
                 yield sandbox
             finally:

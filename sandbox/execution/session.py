@@ -9,6 +9,7 @@ from typing import Any
 
 from sandbox.execution.cancellation import SharedExecution
 from sandbox.execution.jobs import Job, check_verdict, to_command_run, wrap_script
+from sandbox.frozen import replace
 from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.observation import Kind, observe
 from sandbox.program import (
@@ -28,9 +29,17 @@ class SandboxSession:
     """One prepared image; implements `sandbox.base.Sandbox`. Made by `DockerEngine.open`."""
 
     def __init__(
-        self, image: str, *, limits: Limits, execute: Execute, build: EditBuild = NO_BUILD
+        self,
+        image: str,
+        *,
+        limits: Limits,
+        execute: Execute,
+        build: EditBuild = NO_BUILD,
+        hide: Callable[[str], str] = str,
     ) -> None:
+        """`hide` takes the secrets of builds out of what executions print."""
         self.image = image
+        self._hide = hide
         self._build = build
         self._default_limits = limits
         self._execute = execute
@@ -89,6 +98,9 @@ class SandboxSession:
         async def execute() -> Execution:
             with observe(Kind.EXECUTION, what=what) as event:
                 execution = check_verdict(await self._execute(job, limits), nonce)
+                shown = await asyncio.to_thread(self._hide, execution.output)
+                if shown != execution.output:
+                    execution = replace(execution, output=shown)
                 event.facts["ending"] = execution.ending.value
                 return execution
 

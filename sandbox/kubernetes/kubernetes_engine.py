@@ -123,7 +123,8 @@ class KubernetesEngine:
         async def execute(job: Job, limits: Limits) -> Execution:
             return await warm_pool.run(self._executions, job, limits)
 
-        sandbox = SandboxSession(image, limits=self.limits, execute=execute, build=build)
+        hide = self._builder.hide_secrets
+        sandbox = SandboxSession(image, limits=self.limits, execute=execute, build=build, hide=hide)
         try:
             yield sandbox
         finally:

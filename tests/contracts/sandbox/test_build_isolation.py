@@ -96,6 +96,8 @@ async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
     )
     async with trusted.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(Program(["sh", "-c", search]))
+        printed = await sandbox.run(Program(["echo", f"a test prints {SECRET}"]))
+    assert (SECRET in printed.output, printed.output[:14]) == (False, "a test prints ")
     assert run.output.startswith(str(len(f"http://me:{SECRET}@127.0.0.1:1/simple")))
     assert "INDEX" not in run.output
     assert "/testbed" not in run.output.replace("PWD=/testbed", "")
