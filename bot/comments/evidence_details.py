@@ -188,7 +188,7 @@ def render_further(
         shown += _render_outputs(script, names, characters)
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
-        elsewhere = "reaches the changed lines from elsewhere"
+        elsewhere = "was written to reach the changed lines from elsewhere"
         what = elsewhere if script.after_choice else "tells edits apart"
         parts.append(details(f"Further script{which}, which {what}: {ends}", text))
     if len(further) > 5:

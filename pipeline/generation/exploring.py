@@ -76,8 +76,10 @@ class ExploringState(EditingState):
     def describe_work(self) -> str:
         count = len(self.commands)
         text = f"It ran {pluralize(count, 'command')} in {pluralize(len(self.attempts), 'turn')}"
-        last = f", at last {'; '.join(self.commands[-MOST_NAMED:])}" if count else ""
-        return f"{text}{last}. {self.describe_runs()}"
+        named = "; ".join(self.commands[-MOST_NAMED:])
+        last = f"{', at last' if count > MOST_NAMED else ':'} {named}" if count else ""
+        wrote = f"It wrote {pluralize(len(self.patches), 'edit')}. " if self.patches else ""
+        return f"{wrote}{text}{last}. {self.describe_runs()}"
 
     def take(self, diff: str) -> None:
         """Continue with `diff`. The candidate stays the last edit that changes anything."""
@@ -397,7 +399,8 @@ class ExploringMachine(Machine[ExploringState]):
         run = await self._resources.sandbox.run_command(
             dataclasses.replace(command, files={**command.files, **tools})
         )
-        line = textwrap.shorten(state.text, 120, placeholder=" …")
+        lines = " ⏎ ".join(filter(str.strip, state.text.splitlines()))
+        line = textwrap.shorten(lines, 120, placeholder=" …")
         state.commands.append(f"`{line}` ({describe_exit(run)})")
         lost = ""
         if run.changes is not None:

@@ -34,9 +34,7 @@ class CountReporter:
 
 def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> Doing:
     """How far a run of the repository's tests is; `total` is 0 where it is not known."""
-    tests = (
-        "the chosen tests of this repository" if wanted.are_chosen else "this repository's tests"
-    )
+    tests = "some of this repository's tests" if wanted.are_chosen else "this repository's tests"
     is_known = total >= begun
     begun_of = f"{begun:,} of {pluralize(total, 'test')}" if is_known else pluralize(begun, "test")
     return Doing(

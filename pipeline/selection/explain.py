@@ -18,7 +18,7 @@ _OUTPUT = 1500
 _NO_VERDICT = ("ends without a verdict", "end without a verdict")
 _ENDS = {0: ("passes", "pass"), NOT_FIXED: ("fails", "fail"), None: _NO_VERDICT}
 """The verbs for one edit and for several, by the script's exit code."""
-_ALIKE = "behave alike in everything that was run"
+_ALIKE = "behave alike in all that was run with them"
 _METHODS = {
     "voting": "The chosen edit passes the most tests.",
     "exec": "The chosen edit is among those that pass their test and break nothing.",

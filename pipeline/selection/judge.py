@@ -195,7 +195,7 @@ class Judge:
         # What nothing that ran tells apart, a further script may.
         pool = shortlist(method, standings, self._options.finalists, by_code=self._asks_model)
         if self._asks_model and len(pool) > 1:
-            self._workspace.say(f"Comparing the best {len(pool)} edits.")
+            self._workspace.say(f"Comparing {len(pool)} edits that differ.")
         decision = await self._decider.decide(
             issue, standings, pool, files=files, reports=self._results.list_known()
         )

@@ -58,7 +58,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
             text=script, base=found.base, candidates=among, runs=found.runs, after_choice=True
         )
         verdict = replace(verdict, further=(*before, more))
-    what = "a script that reaches the changed lines from elsewhere"
+    what = "a script that was written to reach the changed lines from elsewhere"
     name = name_edits(judged.table, verdict.order)[chosen]
     if runs[chosen].passed:
         first = describe_end(found.base)

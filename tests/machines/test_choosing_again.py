@@ -87,7 +87,7 @@ async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Sh
     (told,) = proof.further
     assert [run.exit_code for run in (told.base, *told.runs)] == [2, 2, 2, 2]
     body = render_further(proof.further, proof.votes, proof.order, 4000)
-    assert "reaches the changed lines from elsewhere: " in body
+    assert "to reach the changed lines from elsewhere: " in body
     assert "never" in body.partition("With the original code it prints")[2]
     # The choice is explained once, by what was known when it was made.
     assert proof.why.count("A model compared") == 1

@@ -32,7 +32,10 @@ class ReadingList:
     def explain_unread(self) -> tuple[str, ...]:
         """Sentences that say how many files were not read and why, the most frequent first."""
         counts = Counter(entry.why for entry in self.sources.skipped)
-        sentences = [f"{_files_were(n)} not read: {why}." for why, n in counts.most_common()]
+        sentences = [
+            f"{_files_were(n)} not read to choose among them: {why}."
+            for why, n in counts.most_common()
+        ]
         if self.unread:
             share = "less in common with the issue than those that were read"
             sentences.insert(0, f"{_files_were(len(self.unread))} not read: {share}.")

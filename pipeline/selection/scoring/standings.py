@@ -171,12 +171,17 @@ class Standings:
         return any(self.table.runs[candidate][test].passed for test in tests)
 
     def split_by(self, script: FurtherScript) -> Standings:
-        """The same where edits with which `script` ends differently no longer behave alike."""
+        """The same where edits with which `script` ends differently no longer behave alike; one
+        with which it did not run stays with those that it behaves like, if they end alike."""
         diffs = [one.patch.diff for one in self.table.candidates]
-        ends = {
-            diffs[c]: run_outcome(run)
-            for c, run in zip(script.candidates, script.runs, strict=True)
-        }
+        ran = zip(script.candidates, script.runs, strict=True)
+        ends: dict[str, str | None] = {diffs[c]: run_outcome(run) for c, run in ran}
+        groups: dict[int, set[str | None]] = {}
+        for one, diff in zip(self.entries, diffs, strict=True):
+            groups.setdefault(one.behaves_as, set()).update([ends[diff]] if diff in ends else [])
+        for one, diff in zip(self.entries, diffs, strict=True):
+            if diff not in ends and len(groups[one.behaves_as]) == 1:
+                ends[diff] = next(iter(groups[one.behaves_as]))
         return self.split_alike([ends.get(diff) for diff in diffs])
 
     def split_alike(self, ends: Sequence[str | None]) -> Standings:

@@ -75,7 +75,7 @@ async def test_a_file_that_the_issue_names_and_nobody_reads_is_reported(tmp_path
     read = await build_reading_list(codebase, issue("It fails", trace), Options())
     assert read.explain_unread() == (
         "pkg/api_pb2.py, which the issue names, was not read: generated.",
-        "1 file was not read: generated.",
+        "1 file was not read to choose among them: generated.",
     )
 
 
@@ -88,7 +88,7 @@ async def test_only_the_file_that_the_issue_names_is_reported_not_its_namesakes(
     read = await build_reading_list(codebase, issue("It fails", text), Options())
     assert read.explain_unread() == (
         "app/locale/da/app.po, which the issue names, was not read: documentation.",
-        "3 files were not read: documentation.",
+        "3 files were not read to choose among them: documentation.",
     )
 
 
@@ -131,7 +131,7 @@ async def test_the_prefilter_bounds_what_is_read_and_says_what_is_not(
     codebase = await make_codebase(tmp_path / "r.git", {**FILES, "README.md": "x\n"})
     found = await build_reading_list(codebase, CRASH, Options.model_validate(options))
     assert (len(found.files), len(found.unread)) == (read, unread)
-    assert found.explain_unread()[-1] == "1 file was not read: documentation."
+    assert found.explain_unread()[-1] == "1 file was not read to choose among them: documentation."
     if unread:
         assert "in common with the issue" in found.explain_unread()[0]
         assert found.files[0].path == "pkg/http.py"
