@@ -42,6 +42,8 @@ class Deaths:
         is_token = exchange.path.endswith("/access_tokens")
         if exchange.method == "GET" or is_token or exchange.path.endswith("git-upload-pack"):
             return
+        if exchange.api == "graphql" and not re.match(rb'{"query": ?"mutation', exchange.body):
+            return
         if exchange.method == "PATCH" and SHOWS_PROGRESS.search(exchange.body):
             return
         self.effects.append(f"{exchange.method} {exchange.path.rpartition('/')[2]}")

@@ -30,6 +30,8 @@ def needs_of(exchange: Exchange) -> str:
     """What the hub asks of a token for this call: `issues:write`, or several parted by `|`."""
     if exchange.api == "git":
         return "contents:write" if "receive-pack" in exchange.path else "contents:read"
+    if exchange.api == "graphql":  # which checks are required
+        return "checks:read"
     found = match(OPERATIONS, exchange.method, exchange.path)
     assert found is not None
     needs = found[0].needs

@@ -162,7 +162,7 @@ async def test_labels_of_the_configuration_are_put_on(manual_bot: BotHarness) ->
         ("labels: ['']", '"labels.0"'),
         ("labels: [x" + "x" * 60 + "]", '"labels.0"'),
         ("draft: sometimes", '"draft'),
-        ("follow_up: maybe", '"follow_up"'),
+        ("follow_up: [a b]", '"follow_up'),
     ],
 )
 def test_a_mistake_in_these_settings_is_reported(text: str, words: str) -> None:

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from bot.cli import local_run
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
+from pipeline.models.providers.provider_http import DOCTOR_CALL
 from sandbox.docker.base_image import image_exists, obtain_root
 from sandbox.docker.docker_client import DockerAddress
 from sandbox.engine import EnvironmentRequest
@@ -59,7 +60,7 @@ async def test_one_that_is_nowhere_is_reported_before_any_money_is_spent(
     assert await local_fix.fix(settings=settings) == local_run.FAILED
     said = capsys.readouterr().err
     assert ("<3.8" in said, "3.7" in said) == (True, True)
-    assert local_fix.llm.requests == []
+    assert {asked.call for asked in local_fix.llm.requests} == {DOCTOR_CALL}
 
 
 async def test_a_base_that_is_nowhere_is_reported(tmp_path: Path) -> None:
