@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 _FENCE = re.compile(r"(```+|~~~+)[^\n`]*")
@@ -32,6 +33,7 @@ _VISIBLE = re.compile(r"\S")
 _HARMONY = re.compile(r"<\|(?:start\|>assistant|channel\|>final|\w+\|>)")
 
 
+@lru_cache(maxsize=8)  # each reader of a reply begins with it
 def split_thoughts(text: str) -> tuple[str, str]:
     """The thoughts in `text`, of every family and wherever they stand, and the rest.
 
