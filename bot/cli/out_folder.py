@@ -42,11 +42,13 @@ def hold_folder(out: Path) -> Generator[None]:
             raise WrongUsage(
                 f"Another capuchin works in {out}: wait for its end, or choose another --out."
             ) from None
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # results lie there
+                out.rmdir()
     finally:
         os.close(held)
-        with suppress(OSError):
-            out.rmdir()
 
 
 def load_secret(state: Path) -> bytes:

@@ -86,9 +86,8 @@ def read_issue(path: Path) -> tuple[Issue, str]:
     except UnicodeDecodeError:
         raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
     first, _, rest = text.strip().partition("\n")
-    title = strip_invisible(
-        first.lstrip("#")
-    ).strip()  # a heading; GitHub shows a title as it is: `a/<b>/c`
+    # Without a heading's mark; else as it is, as GitHub shows a title: `a/<b>/c`.
+    title = strip_invisible(re.sub(r"^#{1,6} ", "", first)).strip()
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
     issue = Issue(repository="", title=title, body=visible_text(rest).strip())

@@ -14,7 +14,7 @@ import pytest
 from bot.cli import fix as cli_fix
 from bot.cli import local_run, run_input
 from bot.cli.out_folder import hold_folder
-from bot.cli.run_input import parse_issue_url
+from bot.cli.run_input import parse_issue_url, read_issue
 from bot.settings import Settings
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.options import ONLY_FIXED
@@ -67,12 +67,15 @@ async def test_two_in_one_folder_an_unknown_variable_and_a_heading_as_title(
     monkeypatch.setenv("CAPUCHIN_SOLVR_MODEL", "x")
     with hold_folder(local_fix.out):
         assert await local_fix.fix() == local_run.USAGE
+        assert local_fix.out.exists()
     assert f"works in {local_fix.out}" in capsys.readouterr().err
     assert not local_fix.out.exists()
     assert await local_fix.fix() == local_run.NO_FIX
     assert "CAPUCHIN_SOLVR_MODEL" in capsys.readouterr().err
     issue = json.loads(unpack_bundle(local_fix.out / "run.tar.zst")["issue.json"])
     assert issue["title"] == "Negative amounts"
+    local_fix.issue.write_text("#define is not a heading\n")
+    assert read_issue(local_fix.issue)[0].title == "#define is not a heading"
     found = parse_issue_url("acme/shop#12", "https://github.com")
     assert found == parse_issue_url("https://github.com/acme/shop/issues/12", "https://github.com")
 
