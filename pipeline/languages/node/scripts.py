@@ -112,7 +112,8 @@ class Packages:
         texts = {path.removeprefix(f"{self.root}/"): text for path, text in self.texts.items()}
         return package_manager(self._read(self.root), names, texts)[0]
 
-    def list_members(self) -> list[str]:
+    @cached_property
+    def members(self) -> list[str]:
         """The folders of the workspace's packages.
 
         https://docs.npmjs.com/cli/using-npm/workspaces, https://pnpm.io/pnpm-workspace_yaml
@@ -182,7 +183,7 @@ class Packages:
         if _EVERYWHERE.search(" ".join(words)):
             inner = [
                 (member, next((one for one in reversed(words) if one in own), "test"))
-                for member in self.list_members()
+                for member in self.members
                 for own in [self._scripts(member)]
             ]
         else:
