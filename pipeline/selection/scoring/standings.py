@@ -175,14 +175,16 @@ class Standings:
         with which it did not run stays with those that it behaves like, if they end alike."""
         diffs = [one.patch.diff for one in self.table.candidates]
         ran = zip(script.candidates, script.runs, strict=True)
-        ends: dict[str, str | None] = {diffs[c]: run_outcome(run) for c, run in ran}
-        groups: dict[int, set[str | None]] = {}
+        ends = {diffs[c]: run_outcome(run) for c, run in ran}
+        groups: dict[int, set[str]] = {one.behaves_as: set() for one in self.entries}
         for one, diff in zip(self.entries, diffs, strict=True):
-            groups.setdefault(one.behaves_as, set()).update([ends[diff]] if diff in ends else [])
-        for one, diff in zip(self.entries, diffs, strict=True):
-            if diff not in ends and len(groups[one.behaves_as]) == 1:
-                ends[diff] = next(iter(groups[one.behaves_as]))
-        return self.split_alike([ends.get(diff) for diff in diffs])
+            groups[one.behaves_as].update([ends[diff]] if diff in ends else [])
+
+        def find_end(one: Standing, diff: str) -> str | None:
+            alike = groups[one.behaves_as]
+            return ends.get(diff, next(iter(alike)) if len(alike) == 1 else None)
+
+        return self.split_alike([*map(find_end, self.entries, diffs)])
 
     def split_alike(self, ends: Sequence[str | None]) -> Standings:
         """The same where edits behave alike only if `ends`, one for each candidate, are equal."""
