@@ -22,7 +22,7 @@ from pipeline.context.retrieval.mentions import find_mentions
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
 
-_MOST_WORDS = 12
+_MOST_WORDS = 6
 _NAMED = "The issue names this file."
 
 
@@ -130,5 +130,5 @@ def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, flo
 def _sentence(words: Sequence[str], said: str, noise: Collection[str]) -> str:
     """`noise`: words that say nothing in this repository, its own name among them."""
     telling = [word for word in words if is_telling(word) and word not in noise][:_MOST_WORDS]
-    shared = f"It shares these words with the issue: {', '.join(telling)}." if telling else ""
+    shared = f"It shares with the issue: {', '.join(telling)}." if telling else ""
     return f"{said} {shared}".strip()

@@ -73,6 +73,8 @@ NONE_RELEVANT = (
 )
 MOST_RANKED = 200
 """The most files in one ranking request, so that it stays readable."""
+_BY_WORDS, _TESTS_BY_WORDS = 75, 25
+"""The most files, and test files, that are ranked where only shared words say that they matter."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,17 @@ class Search:
         self, sources: Sources, issue: Issue
     ) -> tuple[RelevanceVerdict, ...]:
         found = await prefilter(sources, issue, MOST_RANKED)
+        tests = [hit for hit in found.kept if sources.by_path[hit.path].test]
+        rest = [hit for hit in found.kept if hit not in tests]
         worth = [
-            RelevanceVerdict(path=h.path, answer="relevant", summary=h.summary) for h in found.kept
+            hit
+            for hits, most in ((rest, _BY_WORDS), (tests, _TESTS_BY_WORDS))
+            for at, hit in enumerate(hits)
+            if at < most or hit.possible
         ]
-        return tuple(sorted(worth, key=lambda verdict: _is_test(sources, verdict)))
+        return tuple(
+            RelevanceVerdict(path=h.path, answer="relevant", summary=h.summary) for h in worth
+        )
 
     async def _sort(self, worth: list[RelevanceVerdict], sources: Sources, issue: Issue) -> None:
         """Sort by what they share with the issue, since not all of them can be ranked."""

@@ -32,7 +32,7 @@ async def test_what_many_files_say_is_no_reason_for_one_of_them(tmp_path: Path) 
     sources = await find_sources(await make_codebase(tmp_path / "r.git", texts))
     issue = Issue(repository="a/b", title="Wrong", body="package flagset: repeated()")
     first, *rest = (await prefilter(sources, issue, 30)).kept
-    assert first.summary == "It shares these words with the issue: repeated."
+    assert first.summary == "It shares with the issue: repeated."
     assert {hit.summary for hit in rest} == {""}
 
 
@@ -42,7 +42,7 @@ async def test_words_of_every_english_text_are_no_reason_for_a_file(tmp_path: Pa
     body = "The caption doesn't get set after translate() has been called."
     found = await prefilter(sources, Issue(repository="a/b", title="Wrong", body=body), 5)
     (hit,) = found.kept
-    assert hit.summary == "It shares these words with the issue: caption, translate."
+    assert hit.summary == "It shares with the issue: caption, translate."
     only_english = Issue(repository="a/b", title="It doesn't", body="It has been set after.")
     (hit,) = (await prefilter(sources, only_english, 5)).kept
     assert hit.summary == ""
