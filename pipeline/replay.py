@@ -142,6 +142,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         question.candidates,
         tests=question.tests,
         reproduced=question.reproduced,
+        checklist=question.checklist,
     )
     judged = await reconsider(judge, judged, store)
     return Replay(judged, question, recorded, await load_end(store))

@@ -20,7 +20,8 @@ _THOUGHTS = {
 Qwen, Gemma, Seed; Magistral; Kimi; Command A; gpt-oss."""
 _BLOCKS = (
     "script|edit|bash|tests|submit|approve|fixed|no_issue|choice|why|asked|alike|ranking|title|cause"
-    "|change|test_file|answer|summary|fault|same|setup|give_up|python|approaches|score|files|places"
+    "|change|test_file|answer|summary|fault|same|setup|give_up|python|approaches|complete|score|files"
+    "|places"
 )
 _OPENING = rf"^[ \t]*(?:(?:[`*]{{1,3}})?<(?P<block>{_BLOCKS})\s*>|(?P<fence>```+|~~~+))"
 _BEGINS = re.compile(rf"{_OPENING}|(?<![`'\"])(?P<thought>{'|'.join(_THOUGHTS)})", re.MULTILINE)

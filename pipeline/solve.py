@@ -123,7 +123,13 @@ class Solver:
         await r.begin("choice", f"Running every script on every edit ({len(candidates)}).")
         issue = await hear(issue, "choice", r)
         judge = Judge(r, model=r.model, reward=self._models.orm, unseen=sampler.unseen)
-        judged = await judge.judge(issue, candidates, files=context.files)
+        judged = await judge.judge(
+            issue,
+            candidates,
+            tests=sampler.drawn.tests,
+            files=context.files,
+            checklist=sampler.drawn.checklist,
+        )
         if r.options.strategy in read_presets() and not r.model.profile.sampling:
             judged = judged.with_note(
                 f"The model takes no temperature: `{r.options.strategy}` ran without the paper's."

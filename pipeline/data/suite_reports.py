@@ -165,6 +165,8 @@ class Standing(Frozen):
     """The evidence of its text among the others': the fitted ranking, in log-odds."""
     broken: tuple[str, ...] | None = None
     """The repository's own tests that it breaks; None if they did not run with it."""
+    covers: int = 0
+    """The weight of a checklist's points whose files it changes."""
     near: int | None = None
     """How many of the tests near it it breaks, where these are all that ran with it; else None."""
     reward: float | None = None

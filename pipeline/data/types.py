@@ -120,6 +120,19 @@ class Candidate(Frozen):
         return self.source or f"the edit of sample {self.sample + 1}"
 
 
+MOST_WEIGHT: Final = 3
+
+
+class ChecklistPoint(Frozen):
+    """What a complete fix must do, said by a model before any edit was written. Untrusted."""
+
+    text: str
+    weight: int
+    """From 1 to `MOST_WEIGHT`."""
+    path: str = ""
+    """The file where it must be done; empty: none in particular."""
+
+
 class RejectedEdit(Frozen):
     """An edit that cannot take part: its diff does not apply, or a control passed with it."""
 

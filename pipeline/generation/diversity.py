@@ -1,4 +1,4 @@
-"""Makes samples differ: approach, generator, what they are shown.
+"""Makes samples differ: approach, generator, what they are shown; what all must do.
 
 Plain samples get neither. They are independent draws, as the paper's are and as the estimate of a
 chosen edit's probability assumes.
@@ -6,6 +6,7 @@ chosen edit's probability assumes.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +18,11 @@ from pipeline.codebase.unified_diff import parse_diff
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import ONLY_FIXED, Generator, Options
 from pipeline.data.suite_reports import SuiteReport
-from pipeline.data.types import Issue, TestScript
+from pipeline.data.types import ChecklistPoint, Issue, TestScript
 from pipeline.languages.conventions import is_test
+from pipeline.languages.language import PromptLanguage
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
-from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.replies import Malformed, some_tags
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import Store
 from prompts.templates import render
@@ -50,16 +52,30 @@ def assign_generators(generators: Sequence[Generator], samples: int) -> list[Gen
 
 APPROACHES_KEY = "approaches"
 _LONGEST = 800
-"""Characters of one approach."""
+"""Characters of one approach, or point."""
+_MOST_POINTS = 12
+_POINT = re.compile(r"[-*\s]*(?P<weight>[1-3])\s*\|\s*(?P<path>[^|\s]{1,300})\s*\|\s*(?P<text>.+)")
 _PLAIN = (0, 4)
 """Samples without an approach and without a sight of other edits: in the first and the second wave.
 """
 
 
 class Approaches(Frozen):
-    """Approaches to the issue, one for each sample that starts from one; possibly fewer."""
+    """What was said before any edit was written. Untrusted."""
 
     lines: tuple[str, ...] = ()
+    """Approaches, one for each sample that starts from one; possibly fewer."""
+    checklist: tuple[ChecklistPoint, ...] = ()
+    script: str = ""
+    """Tries the cases of the checklist; empty if there is none."""
+
+    @property
+    def tests(self) -> tuple[TestScript, ...]:
+        return (TestScript(text=self.script),) if self.script else ()
+
+    def assign(self, options: Options) -> dict[int, str]:
+        """The approach of each sample that starts from one."""
+        return dict(zip(_find_takers(options), self.lines, strict=False))
 
 
 class TriedEdit(Frozen):
@@ -81,6 +97,8 @@ class Direction(Frozen):
     """Where a search thinks the cause is; None without a search."""
     agree: bool = False
     """Whether the others all found a fix: then this sample must check them, not differ."""
+    checklist: tuple[ChecklistPoint, ...] = ()
+    """What a complete fix must do, for a sample that checks others."""
 
     def find_shown(self, number: str) -> TriedEdit | None:
         """The edit that was shown under this number, from 1."""
@@ -96,43 +114,67 @@ class Direction(Frozen):
 
 
 async def draw_approaches(
-    model: Model, opening: ModelRequest, options: Options, store: Store
-) -> dict[int, str]:
-    """Draw different approaches in one call, save them, and assign them to the samples that are
-    neither plain nor informed.
+    model: Model, opening: ModelRequest, language: PromptLanguage, options: Options, store: Store
+) -> Approaches:
+    """Draw different approaches and a checklist for every edit in one call, and save them.
 
     `opening`: what every editing machine is told first, so that the provider caches it once; the
     files that they see are in view. Empty if the answer is malformed, refused or too expensive.
     """
-    takers = [
+    saved = await store.load(APPROACHES_KEY, Approaches)
+    if saved is not None:
+        return saved
+    count = len(_find_takers(options))
+    if not count:
+        return Approaches()
+    text = render("approaches/write", count=count, language=language)
+    question = Message(role="user", text=text)
+    request = replace(opening, messages=(*opening.messages, question), call="approaches")
+    try:
+        reply = await model.complete(request)
+    except BudgetSpent:
+        return Approaches()
+    except (ModelRefused, ContextTooLong):
+        saved = Approaches()
+    else:
+        saved = _parse_approaches(reply.text, count)
+    await store.save(APPROACHES_KEY, saved)
+    return saved
+
+
+def _find_takers(options: Options) -> list[int]:
+    """The samples that are neither plain nor informed."""
+    return [
         sample
         for sample in range(options.samples)
         if sample not in _PLAIN and not is_informed(sample, options.informed)
     ]
-    saved = await store.load(APPROACHES_KEY, Approaches)
-    if saved is None and takers:
-        question = Message(role="user", text=render("approaches/write", count=len(takers)))
-        request = replace(opening, messages=(*opening.messages, question), call="approaches")
-        try:
-            reply = await model.complete(request)
-        except BudgetSpent:
-            return {}
-        except (ModelRefused, ContextTooLong):
-            saved = Approaches()
-        else:
-            saved = Approaches(lines=_parse_lines(reply.text)[: len(takers)])
-        await store.save(APPROACHES_KEY, saved)
-    return dict(zip(takers, saved.lines if saved else (), strict=False))
 
 
-def _parse_lines(reply: str) -> tuple[str, ...]:
-    match only_tag(reply, "approaches"):
-        case Malformed():
-            return ()
-        case Tag(_, body):
-            bare = (line.strip().lstrip("0123456789.-*•) \t") for line in body.splitlines())
-            short = (textwrap.shorten(line, _LONGEST, placeholder=" …") for line in bare if line)
-            return tuple(dict.fromkeys(short))
+def _parse_approaches(reply: str, count: int) -> Approaches:
+    found = some_tags(reply, "approaches", "complete", "script")
+    if isinstance(found, Malformed):
+        return Approaches()
+    bare = (
+        line.strip().lstrip("0123456789.-*•) \t")
+        for line in found.get("approaches", "").splitlines()
+    )
+    short = (textwrap.shorten(line, _LONGEST, placeholder=" …") for line in bare if line)
+    script = found.get("script", "").strip()
+    points = map(_POINT.fullmatch, map(str.strip, found.get("complete", "").splitlines()))
+    return Approaches(
+        lines=tuple(dict.fromkeys(short))[:count],
+        checklist=tuple(
+            ChecklistPoint(
+                weight=int(point["weight"]),
+                path="" if (path := point["path"].strip("`")) == "-" else path,
+                text=textwrap.shorten(point["text"], _LONGEST, placeholder=" …"),
+            )
+            for point in points
+            if point
+        )[:_MOST_POINTS],
+        script=f"{script}\n" if script else "",
+    )
 
 
 def is_informed(sample: int, share: float) -> bool:
@@ -256,5 +298,6 @@ class EditTask:
             "located": direction.located,
             "others": to_template_values(direction.others),
             "agree": direction.agree,
+            "checklist": direction.checklist,
             "unseen": self.unseen,
         }

@@ -12,7 +12,7 @@ from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.code_places import SourceFile
 from pipeline.data.options import SelectionMethod
 from pipeline.data.suite_reports import FurtherScript, Reason
-from pipeline.data.types import DecidedBy, Issue
+from pipeline.data.types import ChecklistPoint, DecidedBy, Issue
 from pipeline.edits.suspicious import is_irrelevant
 from pipeline.models.base import Model
 from pipeline.resources import Workspace, drive_on_budget
@@ -127,6 +127,7 @@ class Decider:
         *,
         files: Sequence[SourceFile] = (),
         reports: Mapping[str, SavedSuiteReport] | None = None,
+        checklist: Sequence[ChecklistPoint] = (),
     ) -> Decision:
         """Choose first among the candidates of `pool`, and record who chose.
 
@@ -151,6 +152,7 @@ class Decider:
             standings, pool, rank_candidates(method, standings), reports or {}, edited
         )
         if method == "evidence":
+            finalists = dataclasses.replace(finalists, checklist=checklist)
             return await self._settle_pairs(model, issue, standings, finalists)
         if method == "machine":
             return await self._discriminate(model, issue, standings, finalists)

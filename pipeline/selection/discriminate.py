@@ -19,6 +19,7 @@ from pipeline.models.base import Message, Model
 from pipeline.replies import Malformed, Tag, only_tag, some_tags
 from pipeline.resources import Workspace
 from pipeline.selection.finalists import Finalists
+from pipeline.selection.voting import list_case_tests, list_cases
 from pipeline.state import ReplyKind, State
 from prompts.templates import render
 from sandbox.errors import PatchRejected
@@ -146,6 +147,7 @@ class ChoosingMachine(Machine[ChoosingState]):
 
 
 _LONGEST_COMMAND = 50_000
+_MOST_CASES = 20
 
 
 class Round(Frozen):
@@ -226,6 +228,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                 "suite": suite,
                 "summary": table.candidates[c].summary if self._check else "",
                 "cells": [_cell_text(run) for run in table.runs[c]],
+                "cases": _list_own_cases(table, c, finalists.indices) if self._check else [],
             }
             for letter, c, suite in zip(
                 finalists.letters,
@@ -237,7 +240,12 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         number, test, separates = _find_script(table, finalists.indices)
         show_votes = self._check is not None and bool(table.tests)
         # Another order of the same candidates, and other pairs of them, share this prefix.
-        context = render("selecting/context", issue=self._issue, files=finalists.files)
+        context = render(
+            "selecting/context",
+            issue=self._issue,
+            files=finalists.files,
+            checklist=finalists.checklist,
+        )
         pending = render(
             "selecting/write",
             missing=finalists.missing,
@@ -350,6 +358,14 @@ def _pick_by_counting(rounds: Sequence[Round]) -> int:
         if one.separates:
             passed.update(at for at, run in enumerate(one.runs) if run.passed)
     return max(range(len(rounds[0].runs)), key=lambda at: (passed[at], -at))
+
+
+def _list_own_cases(table: VoteTable, candidate: int, among: Sequence[int]) -> list[str]:
+    """What scripts print of cases with `candidate`, and not with each of `among`."""
+    steady = [t for t in list_case_tests(table) if t not in table.flaky]
+    printed = {c: {line for t in steady for line in list_cases(table.runs[c][t])} for c in among}
+    shared = set[str].intersection(*printed.values())
+    return sorted(printed[candidate] - shared)[:_MOST_CASES]
 
 
 def _find_script(table: VoteTable, finalists: Sequence[int]) -> tuple[int, TestScript | None, bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline.data.code_places import SourceFile
-from pipeline.data.types import VoteTable
+from pipeline.data.types import ChecklistPoint, VoteTable
 from pipeline.reasons import count_near, describe_cut
 from pipeline.replies import Malformed
 from pipeline.selection.methods import behaving_alike
@@ -43,6 +43,7 @@ class Finalists:
     result."""
     missing: Sequence[str] = ()
     """Why other candidates are missing, a sentence each. Untrusted."""
+    checklist: Sequence[ChecklistPoint] = ()
     decided: Sequence[DecidingScript] = ()
     """What decided between the pairs before this one."""
 

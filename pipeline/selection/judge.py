@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
+from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.code_places import SourceFile
 from pipeline.data.suite_reports import SuiteReport
-from pipeline.data.types import Candidate, Issue, NoFixReason, TestScript, VoteTable
+from pipeline.data.types import (
+    MOST_WEIGHT,
+    Candidate,
+    ChecklistPoint,
+    Issue,
+    NoFixReason,
+    TestScript,
+    VoteTable,
+)
 from pipeline.languages.registry import main_language, name_language
 from pipeline.models.base import Model, Reward
 from pipeline.regression.suite import RegressionSuite
@@ -42,7 +51,12 @@ from pipeline.selection.verdict import (
     name_edits,
     order_by_scripts,
 )
-from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
+from pipeline.selection.voting import (
+    find_flaky_tests,
+    list_case_tests,
+    reproducing_tests,
+    vote,
+)
 from pipeline.store import digest
 from prompts.text import agree, pluralize
 from sandbox.frozen import replace
@@ -137,12 +151,14 @@ class Judge:
         tests: Sequence[TestScript] = (),
         files: Sequence[SourceFile] = (),
         reproduced: bool = True,
+        checklist: Sequence[ChecklistPoint] = (),
     ) -> Judgement:
         """Judge `candidates` by their own tests and `tests`.
 
         `files`: shown to a model that chooses by reading; the files that the edits change by
         default. `reproduced`: whether the chosen edit must pass a test that fails on the unedited
-        code. An edit that breaks the repository's own tests is never chosen.
+        code. An edit that breaks the repository's own tests is never chosen. `checklist`: what was
+        said of a complete fix.
 
         Raises:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
@@ -159,6 +175,7 @@ class Judge:
             model=self._asks_model,
             reward=self._reward is not None,
             unseen=self._unseen,
+            checklist=tuple(checklist),
         )
         await self._store.save(f"question/{method}", question)
         table = await self._vote(candidates, tests)
@@ -178,6 +195,7 @@ class Judge:
             reward_weight=1 if self._options.orm_weight is None else self._options.orm_weight,
             base=(await self._read_base(table)).get,
         )
+        standings = standings.with_checklist(checklist)
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
             none = Verdict(
                 method=method,
@@ -197,7 +215,12 @@ class Judge:
         if self._asks_model and len(pool) > 1:
             self._workspace.say(f"Comparing {len(pool)} edits that differ.")
         decision = await self._decider.decide(
-            issue, standings, pool, files=files, reports=self._results.list_known()
+            issue,
+            standings,
+            pool,
+            files=files,
+            reports=self._results.list_known(),
+            checklist=checklist,
         )
         for script in decision.further:
             standings = standings.split_by(script)
@@ -212,7 +235,11 @@ class Judge:
             notes=(*notes, *decision.notes, *tell_uncontrolled(table)),
             reasons=decision.reasons,
         )
-        return await self._gate(standings, verdict, reproduced=reproduced)
+        judged = await self._gate(standings, verdict, reproduced=reproduced)
+        for note in list_unchanged(checklist, judged.chosen, self._workspace.codebase.files):
+            judged = judged.with_note(note)
+            await self._store.save(f"verdict/{method}", judged.verdict)
+        return judged
 
     async def _read_base(self, table: VoteTable) -> Mapping[str, str]:
         """The unedited files that the edits change. Saved, so that a replay compares alike."""
@@ -232,7 +259,9 @@ class Judge:
         table = await Controls(self._workspace).reject_forgers(table)
         table = replace(table, self_serving=find_self_serving(table, candidates, tests))
         voters = voting_tests(table, all_tests=self._options.all_tests_vote)
-        return replace(table, flaky=await find_flaky_tests(table, voters, self._workspace))
+        # Of what tells edits apart by what it prints, that must be steady, too.
+        asked = dict.fromkeys((*voters, *list_case_tests(table)))
+        return replace(table, flaky=await find_flaky_tests(table, [*asked], self._workspace))
 
     async def _add_suite_results(self, standings: Standings) -> Standings:
         """Add the results of the repository's own tests, if the method uses them."""
@@ -361,6 +390,22 @@ class Judge:
             sure = f"{verdict.confidence:.0%} likely to be right"
             self._workspace.say(f"Edit {name} is chosen: {sure}.")
         return Judgement(table, verdict, standings)
+
+
+def list_unchanged(
+    checklist: Sequence[ChecklistPoint], chosen: Candidate | None, files: Container[str]
+) -> list[str]:
+    """Sentences on what matters most of `checklist` in `files` that the chosen edit leaves as they
+    are. Untrusted."""
+    changed = list_paths(chosen.patch.diff) if chosen else ()
+    lacking = [
+        f"Before the edits were written, it was said that a complete fix needs this in "
+        f"{point.path}, which this edit does not change: “{point.text}”"
+        for point in checklist
+        if chosen and point.weight == MOST_WEIGHT and point.path in files
+        if point.path not in changed
+    ]
+    return lacking[:2]
 
 
 def _count_tests(verdict: Verdict) -> int:

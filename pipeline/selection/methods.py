@@ -16,8 +16,9 @@ earlier candidate.
 * `evidence`, ours: the sum of what the texts and the executions say, in log-odds; to those within
   `TIE_LOG_ODDS` of the best, a reward model adds its reward, weighted. Edits that behave alike in
   `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), or that are the
-  same code, stand or fall together: of these, one that also mends or adds tests, what these read,
-  or documentation comes first, then the one that changes the fewest lines, then the one whose tests
+  same code, stand or fall together: of these, the one that changes most of the files that the
+  checklist names comes first, then one that also mends or adds tests, what these read, or
+  documentation, then the one that changes the fewest lines, then the one whose tests
   check the most; but not before those that the texts and the agreement of the samples favour by
   more than `ALIKE_LOG_ODDS`.
 
@@ -200,7 +201,8 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
 def _quality_among_alike(standings: Standings, candidate: int, highest: float) -> SortKey:
     likely = _is_likely(standings, candidate, highest)
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
-    return likely, len(extent.companions), -extent.source, extent.checks, -extent.characters
+    covers = standings.entries[candidate].covers
+    return likely, covers, len(extent.companions), -extent.source, extent.checks, -extent.characters
 
 
 def _close_to_best(standings: Standings) -> list[int]:

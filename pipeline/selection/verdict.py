@@ -14,6 +14,7 @@ from pipeline.data.options import Options, Recalibration, SelectionMethod
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, SuiteReport
 from pipeline.data.types import (
     Candidate,
+    ChecklistPoint,
     DecidedBy,
     Issue,
     NoFix,
@@ -139,6 +140,7 @@ class SelectionQuestion(Frozen):
     reward: bool
     unseen: int = 0
     """See `Evidence`."""
+    checklist: tuple[ChecklistPoint, ...] = ()
 
 
 class SavedSuiteReport(Frozen):

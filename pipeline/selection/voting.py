@@ -107,7 +107,7 @@ async def find_flaky_tests(
             seen.append((table.candidates[passing].patch.diff, table.runs[passing][test]))
         for diff, first in seen:
             again = await _load_or_run_row(diff, [script] * repeats, workspace, repeated=True)
-            if any(run_outcome(run) != run_outcome(first) for run in again.runs):
+            if any(describe_outcome(run) != describe_outcome(first) for run in again.runs):
                 return True
         return False
 
@@ -115,6 +115,23 @@ async def find_flaky_tests(
         return ()
     found = await gather_bounded(_CONCURRENCY, (is_flaky(test) for test in tests))
     return tuple(test for test, flaky in zip(tests, found, strict=True) if flaky)
+
+
+def list_cases(run: Execution) -> tuple[str, ...]:
+    """What a script printed of each case that it tried, as a checklist's script does. Untrusted."""
+    lines = (line.strip() for line in run.output.splitlines())
+    return tuple(line for line in lines if line.startswith("case: "))
+
+
+def list_case_tests(table: VoteTable) -> list[int]:
+    """The tests that print what they see of each case."""
+    runs = (table.base, *table.runs)
+    return [t for t in range(len(table.tests)) if any(list_cases(row[t]) for row in runs)]
+
+
+def describe_outcome(run: Execution) -> tuple[str, ...]:
+    """What two runs must share for a script to have ended with both in the same way."""
+    return run_outcome(run), *list_cases(run)
 
 
 def run_outcome(run: Execution) -> str:

@@ -46,7 +46,14 @@ async def prove(
     mended = await sampler.mend(issue, script, remaining.base, again.chosen)
     if mended is None:
         return result, again
-    return await proof.write(await judge.judge(issue, [*candidates, mended], files=context.files))
+    judged = await judge.judge(
+        issue,
+        [*candidates, mended],
+        tests=sampler.drawn.tests,
+        files=context.files,
+        checklist=sampler.drawn.checklist,
+    )
+    return await proof.write(judged)
 
 
 class _Proof:

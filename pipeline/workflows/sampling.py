@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from pipeline.data.progress import Written
 from pipeline.data.types import NOT_FIXED, Candidate, Issue, NoFix, Patch, TestScript, VoteTable
 from pipeline.edits.formatted import format_edit
 from pipeline.generation.diversity import (
+    Approaches,
     Direction,
     EditTask,
     FinishedSample,
@@ -171,6 +172,8 @@ class Sampler:
         self._options = resources.options
         self._codebase = resources.codebase
         self._habits = Habits()
+        self.drawn = Approaches()
+        """What was said before any edit was written; known after `sample`."""
         early = resources.options.nearby_seconds > 0
         self._own_tests = NearbyTests(resources) if early else None
 
@@ -189,10 +192,10 @@ class Sampler:
         options = self._options
         self._starts = await self._find_starts(context)
         self._habits = await read_habits(self._codebase, context, options.exclude)
-        approaches = await self._draw_approaches(issue, context)
+        self.drawn = await self._draw_approaches(issue, context)
         samples: list[Sample] = []
         for wave in waves(options.samples, first=options.first_wave, adaptive=options.adaptive):
-            samples += await self._run_wave(issue, wave, approaches, samples)
+            samples += await self._run_wave(issue, wave, samples)
             if len(samples) == options.samples or await self._is_enough(samples):
                 break
         return await self._collect_candidates(samples) or _explain_no_candidate(samples)
@@ -228,15 +231,18 @@ class Sampler:
         tried = TriedEdit(sample=edit.sample, diff=edit.patch.diff, how=how, summary=edit.summary)
         test = TestingState(pending="", scripts=[script.text], runs=[base])
         given = Sample(self._options.samples, test)
-        written = await self._write_edit(issue, given, Direction(others=(tried,)))
+        written = await self._write_edit(
+            issue, given, Direction(others=(tried,), checklist=self.drawn.checklist)
+        )
         mended = next(iter(await self._collect_candidates([written])), None)
         return mended if mended and mended.patch != edit.patch else None
 
-    async def _draw_approaches(self, issue: Issue, context: Context) -> dict[int, str]:
+    async def _draw_approaches(self, issue: Issue, context: Context) -> Approaches:
         if not self._options.approaches or self._starts[0].located:
-            return {}
+            return Approaches()
         shared = opening(self._resources, issue, context, self._habits)
-        return await draw_approaches(self._model, shared, self._options, self._store)
+        language = self._resources.describe_language()
+        return await draw_approaches(self._model, shared, language, self._options, self._store)
 
     async def _find_starts(self, context: Context) -> Sequence[_Start]:
         if context.search is None or not context.search.located:
@@ -251,7 +257,6 @@ class Sampler:
         self,
         issue: Issue,
         wave: range,
-        approaches: Mapping[int, str],
         before: Sequence[Sample],
     ) -> list[Sample]:
         """Run the independent samples concurrently; the informed ones' edits come last.
@@ -259,6 +264,7 @@ class Sampler:
         No informed one writes an edit if all others wrote the same.
         """
         share = self._options.informed
+        approaches = self.drawn.assign(self._options)
         ready = len(before)
 
         async def write_edit(sample: Sample, direction: Direction) -> Sample:
@@ -282,6 +288,7 @@ class Sampler:
             direction = Direction(
                 others=to_tried_edits(finished),
                 agree=samples_agree(finished),
+                checklist=self.drawn.checklist,
             )
             return await write_edit(sample, direction)
 

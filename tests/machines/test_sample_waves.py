@@ -25,6 +25,7 @@ from tests.support.data.solver_shop import (
     SHARP_SCRIPT,
     WRONG_EDIT,
     Shop,
+    edit,
     sample,
 )
 from tests.support.fakes import Answer, CountingStore, DyingStore, Killed, ScriptedModel
@@ -35,8 +36,8 @@ CHOICE: dict[str, list[Answer]] = {"selecting": [SHARP_SCRIPT, "<choice>1</choic
 
 def samples(*edits: Answer, **more: list[Answer]) -> dict[str, list[Answer]]:
     answers: dict[str, list[Answer]] = {**COMMON, **CHOICE}
-    for number, edit in enumerate(edits):
-        answers |= sample(number, edit, APPROVE)
+    for number, answer in enumerate(edits):
+        answers |= sample(number, answer, APPROVE)
     return {**answers, **more}
 
 
@@ -209,3 +210,57 @@ async def test_a_worker_killed_between_waves_decides_the_same(shop: Shop, tmp_pa
         again = await shop.solver(model, store=DirStore(folder), **options).solve(ISSUE)
         assert again == expected
         assert len(model.asked) - len(calm.asked) <= 8, counting.saved[dies_at - 1]
+
+
+CHECKED = f"""<approaches>
+Add them.
+</approaches>
+
+<complete>
+3 | shop/till.py | a price below 0 is added, too
+2 | shop/names.py | `polite` says what is due
+- 3 | - | fractions are kept
+none of them matters
+</complete>
+
+{SHARP_SCRIPT}"""
+CASES = (
+    "<complete>\n3 | tests/test_till.py | a test\n</complete>\n\n"
+    "<script>\nfrom shop.till import total\n"
+    "print('case: total([0.5]) ->', total([0.5]))\n</script>"
+)
+INFORMED = "editing/3"
+FLOORING_EDIT = edit("        result -= price", "        result += int(price)")
+
+
+async def test_a_checklist_written_before_the_edits_tells_an_incomplete_one(shop: Shop) -> None:
+    model = ScriptedModel(samples(ABSOLUTE_EDIT, GOOD_EDIT, approaches=[CHECKED]))
+    result = await shop.solver(model, samples=2, informed=0).solve(ISSUE)
+    assert isinstance(result, Selection)
+    votes = result.evidence.votes
+    ends = [run.exit_code for run in (row[-1] for row in (votes.base, *votes.runs))]
+    assert ends == [2, 2, 0]
+    assert result.candidate.sample == 1
+    assert [one.covers for one in result.evidence.standings] == [3, 3]
+
+
+async def test_whoever_checks_others_and_whoever_compares_see_the_checklist(shop: Shop) -> None:
+    edits = (GOOD_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT, "It is right.\n\n<same>1</same>")
+    model = ScriptedModel(samples(*edits, approaches=[CHECKED]))
+    await shop.solver(model, samples=4).solve(ISSUE)
+    row = "2 | shop/names.py | `polite` says what is due"
+    assert row in str(model.conversations[INFORMED])
+    assert "- | fractions are kept" in str(model.conversations[INFORMED])
+    assert row not in str(model.conversations["editing/1"])
+    assert row in str(model.conversations["selecting"])
+
+
+async def test_edits_that_print_other_cases_do_not_behave_alike(shop: Shop) -> None:
+    model = ScriptedModel(samples(GOOD_EDIT, FLOORING_EDIT, approaches=[CASES]))
+    result = await shop.solver(model, samples=2, informed=0).solve(ISSUE)
+    assert isinstance(result, Selection)
+    assert [one.behaves_as for one in result.evidence.standings] == [0, 1]
+    shown = str(model.conversations["selecting"])
+    assert "case: total([0.5]) -> 0\\n" in shown
+    (note,) = [note for note in result.evidence.notes if "complete fix" in note]
+    assert "tests/test_till.py" in note

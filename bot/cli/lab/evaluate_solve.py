@@ -429,6 +429,7 @@ class _Solving:
                 question.candidates,
                 tests=question.tests,
                 reproduced=question.reproduced,
+                checklist=question.checklist,
             )
 
     def open_store(self, row: LocatedInstance) -> Store:

@@ -23,9 +23,10 @@ from importlib.resources import files
 from statistics import fmean
 from typing import TypeVar
 
+from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.options import Recalibration
 from pipeline.data.suite_reports import FurtherScript, Standing
-from pipeline.data.types import Candidate, VoteTable
+from pipeline.data.types import Candidate, ChecklistPoint, VoteTable
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.selection.scoring.confidence import (
     CalibrationBin,
@@ -35,7 +36,7 @@ from pipeline.selection.scoring.confidence import (
     weights_for,
 )
 from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
-from pipeline.selection.voting import reproducing_tests, run_outcome
+from pipeline.selection.voting import describe_outcome, reproducing_tests, run_outcome
 from sandbox.frozen import Frozen, replace
 
 
@@ -207,6 +208,15 @@ class Standings:
         shift = self.recalibration.shift if self.recalibration else 0.0
         return sigmoid(text + self.entries[candidate].execution + shift)
 
+    def with_checklist(self, checklist: Sequence[ChecklistPoint]) -> Standings:
+        """The same with how much of `checklist` each candidate touches."""
+        entries = tuple(
+            replace(entry, covers=sum(point.weight for point in checklist if point.path in paths))
+            for entry, one in zip(self.entries, self.table.candidates, strict=True)
+            for paths in [list_paths(one.patch.diff)]
+        )
+        return dataclasses.replace(self, entries=entries)
+
     def with_results(
         self,
         *,
@@ -290,11 +300,12 @@ def _find_sources(candidates: Sequence[Candidate], keys: Sequence[str]) -> list[
 
 
 def _first_with_same_behaviour(table: VoteTable) -> list[int]:
-    """By candidate: the first candidate with which every steady test ends in the same way."""
+    """By candidate: the first candidate with which every steady test ends in the same way, and
+    prints the same of each case."""
     steady = [test for test in range(len(table.tests)) if test not in table.flaky]
-    first: dict[tuple[str, ...], int] = {}
+    first: dict[tuple[tuple[str, ...], ...], int] = {}
     return [
-        first.setdefault(tuple(run_outcome(runs[test]) for test in steady), c)
+        first.setdefault(tuple(describe_outcome(runs[test]) for test in steady), c)
         for c, runs in enumerate(table.runs)
     ]
 

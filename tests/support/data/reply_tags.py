@@ -20,6 +20,7 @@ TAGS = (
     "cause",
     "change",
     "approaches",
+    "complete",
     "answer",
     "ranking",
     "relevance",

@@ -8,7 +8,7 @@ from jinja2 import UndefinedError
 
 from pipeline.context.files.chunks import Piece, split_file
 from pipeline.data.code_places import Habits, Located, Place, SourceFile, SuspectFile
-from pipeline.data.types import Issue
+from pipeline.data.types import ChecklistPoint, Issue
 from pipeline.environment.facts import EnvironmentFacts
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.record import TriedAttempt
@@ -107,8 +107,10 @@ VALUES: dict[str, object] = {
             "suite": "1 passes.",
             "cells": ["0", "2"],
             "summary": "The sign.",
+            "cases": ["case: total([]) -> 1"],
         }
     ],
+    "checklist": [ChecklistPoint(text="Nothing is 0.", weight=3, path="a.py")],
     "missing": ["B does not apply."],
     "unclear": [{"letter": "A", "number": 1, "run": STUCK}],
     "decided": [
@@ -308,11 +310,11 @@ def test_the_ranking_says_plainly_that_what_is_left_out_may_never_be_seen() -> N
 
 
 def test_whoever_writes_approaches_knows_that_each_is_read_alone() -> None:
-    assert "Each line is read alone" in render("approaches/write", count=2)
+    assert "Each line is read alone" in render("approaches/write", count=2, language=PYTHON)
 
 
 def test_one_approach_is_asked_for_in_the_singular() -> None:
-    asked = render("approaches/write", count=1)
+    asked = render("approaches/write", count=1, language=PYTHON)
     assert "one of them from an\napproach that you name. Name the likeliest:" in asked
     assert "differ in substance" not in asked
     assert "first, one line each" not in asked
