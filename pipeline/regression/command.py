@@ -36,6 +36,11 @@ class RequestedTests(Frozen):
         """Whether these are a choice, not all tests that the command runs."""
         return self.tests is not None or self.files is not None
 
+    @property
+    def is_of_files(self) -> bool:
+        """Whether these are whole files, and nothing else is asked of their run."""
+        return bool(self.files) and self.tests is None and not (self.functions or self.named)
+
     def key(self) -> str:
         """The same for equal requests, also of runs that are saved."""
         return self.model_dump_json(exclude={"first"} if self.named else {"first", "named"})

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal, cast
 
@@ -180,6 +180,65 @@ class TestRun(Frozen):
         used = execution.cpu_seconds
         longest = math.inf if used is None else max(used, execution.seconds)
         return self.ended and not execution.limit and longest < seconds
+
+
+def split_by_file(run: TestRun, files: Sequence[str]) -> dict[str, TestRun]:
+    """The part of `run` that each of `files` is of; empty where it cannot be parted."""
+    suite = run.suite
+    told = {*suite.passed, *suite.failed, *suite.offline, *suite.skipped}
+    whole = run.ended and not (run.problem or suite.execution.limit)
+    if not whole or not told or any(run.files.get(name) not in files for name in told):
+        return {}
+
+    def cut(path: str) -> TestRun:
+        mine = {name for name in told if run.files[name] == path}
+        seconds = {name: run.seconds[name] for name in mine if name in run.seconds}
+        used = run.start + sum(seconds.values())
+        return TestRun(
+            suite=SuiteRun(
+                execution=replace(suite.execution, output="", seconds=used, cpu_seconds=used),
+                passed=_keep(suite.passed, mine),
+                failed=_keep(suite.failed, mine),
+                offline=_keep(suite.offline, mine),
+                errors=_keep(suite.errors, mine),
+                skipped=_keep(suite.skipped, mine),
+                raised={name: kind for name, kind in suite.raised.items() if name in mine},
+            ),
+            files=dict.fromkeys(sorted(mine), path),
+            seconds=seconds,
+            start=run.start,
+            titles={name: title for name, title in run.titles.items() if name in mine},
+        )
+
+    return {path: cut(path) for path in files}
+
+
+def _keep(names: Sequence[str], mine: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in mine)
+
+
+def join_files(runs: Sequence[TestRun]) -> TestRun:
+    """One run of the tests of files that were parted by `split_by_file`."""
+    suites = [run.suite for run in runs]
+    start = max(run.start for run in runs)
+    used = start + sum(seconds for run in runs for seconds in run.seconds.values())
+    failed = any(suite.failed or suite.offline for suite in suites)
+    first = suites[0].execution
+    return TestRun(
+        suite=SuiteRun(
+            execution=replace(first, exit_code=int(failed), seconds=used, cpu_seconds=used),
+            passed=tuple(sorted(name for suite in suites for name in suite.passed)),
+            failed=tuple(sorted(name for suite in suites for name in suite.failed)),
+            offline=tuple(sorted(name for suite in suites for name in suite.offline)),
+            errors=tuple(sorted(name for suite in suites for name in suite.errors)),
+            skipped=tuple(sorted(name for suite in suites for name in suite.skipped)),
+            raised={name: kind for suite in suites for name, kind in suite.raised.items()},
+        ),
+        files={name: path for run in runs for name, path in run.files.items()},
+        seconds={name: one for run in runs for name, one in run.seconds.items()},
+        start=start,
+        titles={name: title for run in runs for name, title in run.titles.items()},
+    )
 
 
 class WrapperOutput:

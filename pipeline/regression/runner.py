@@ -27,7 +27,13 @@ from pipeline.languages.registry import drop_progress
 from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand, split_places
 from pipeline.regression.command import RequestedTests
-from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
+from pipeline.regression.results import (
+    RecordedOutcomes,
+    TestRun,
+    WrapperOutput,
+    join_files,
+    split_by_file,
+)
 from pipeline.store import SHARED, Store, digest, hold_key
 from prompts.text import shorten
 from sandbox.base import Sandbox
@@ -107,7 +113,8 @@ class TestRunner:
     ) -> TestRun:
         """Run the tests with `diff`; another `attempt` repeats the run, with other hash seeds.
 
-        A run that stayed below its limit is not repeated for another limit that it stays below.
+        A run that stayed below its limit is not repeated for another limit that it stays below. Of
+        whole files without an edit, those run that did not run before.
         After `wall` seconds of wall time the run is cut short, and its results are this run's alone
         (`SHARED`).
 
@@ -115,11 +122,35 @@ class TestRunner:
             PatchRejected: a diff does not apply.
             SandboxUnavailable: a program could not be started, or its end is unknown.
         """
-        key, run = await self._load_or_run(diff, wanted or RequestedTests(), attempt, wall)
+        wanted = wanted or RequestedTests()
+        if diff or attempt or not wanted.is_of_files:
+            key, run = await self._load_or_run(diff, wanted, attempt, wall)
+        else:
+            key, run = await self._run_unedited(wanted, wall)
         if self._on_run:
             tests = len(run.suite.passed) + len(run.suite.failed)
             self._on_run(SuiteRan(key, tests, is_unedited=not diff and not attempt))
         return run
+
+    async def _run_unedited(self, wanted: RequestedTests, wall: float) -> tuple[str, TestRun]:
+        """The run of some test files, of which each is saved: other edits have other near files."""
+        argv = self.command.argv
+        name = digest(*argv, wanted.key(), str(self.seconds))
+        async with hold_key(self.store, f"unedited/{digest(*argv)}"):
+            keys = {path: f"{SHARED}{digest(*argv, path)}" for path in wanted.files or ()}
+            known = {path: await self.store.load(key, TestRun) for path, key in keys.items()}
+            rest = tuple(path for path, run in known.items() if run is None)
+            if not rest:
+                return name, join_files([run for run in known.values() if run])
+            key, run = await self._load_or_run("", replace(wanted, files=rest), 0, wall)
+            parts = split_by_file(run, rest)
+            for path, part in parts.items():
+                await self.store.save(keys[path], part)
+            if len(rest) == len(known):
+                return key, run
+            if parts:
+                return name, join_files([one or parts[path] for path, one in known.items()])
+            return await self._load_or_run("", wanted, 0, wall)
 
     async def _load_or_run(
         self, diff: str, wanted: RequestedTests, attempt: int, wall: float
