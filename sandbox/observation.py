@@ -26,7 +26,7 @@ class Kind(StrEnum):
     """Facts: `model`, `call`; `input`, `cached`, `output` (tokens) and `dollars` of a reply."""
     EXECUTION = "execution"
     """Of one program in the sandbox. Facts: `what` (`script`, `tests` or `command`); at its end:
-    `ending`."""
+    `ending` and `cpu_seconds`."""
     GITHUB_CALL = "GitHub call"
     """Facts: `method`, `path`; `status` of an answer."""
 

@@ -8,10 +8,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+from pydantic import Field
+
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.store import Store
 from sandbox.frozen import Frozen
-from sandbox.observation import Event, add_observer, remove_observer
+from sandbox.observation import Event, Kind, add_observer, remove_observer
 
 NAME: Final = "stopwatch"
 
@@ -30,6 +32,8 @@ class BusySeconds(Frozen):
     """What models ran to look around, and single files of tests."""
     environment: float = 0.0
     """Building and trying it; 0 where it was found built."""
+    processor: dict[str, float] = Field(default_factory=dict[str, float])
+    """Seconds of processor time, by stage of the run and what ran there: `choice tests`."""
 
 
 class Stopwatch:
@@ -40,6 +44,8 @@ class Stopwatch:
         self._active: defaultdict[str, int] = defaultdict(int)
         self._since: dict[str, float] = {}
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._processor: defaultdict[str, float] = defaultdict(float)
+        self._stage = ""
 
     def __enter__(self) -> Stopwatch:
         add_observer(NAME, self._observe)
@@ -54,6 +60,7 @@ class Stopwatch:
         if not self._seconds.keys() & {"model call", "tests", "script", "command"}:
             return before
         built = sum(attempt.seconds for attempt in environment.tried) if environment else 0.0
+        used = {*before.processor, *self._processor}
         found = BusySeconds(
             whole=round(before.whole + time.monotonic() - self._began, 1),
             models=round(before.models + self._seconds["model call"], 1),
@@ -61,6 +68,10 @@ class Stopwatch:
             scripts=round(before.scripts + self._seconds["script"], 1),
             commands=round(before.commands + self._seconds["command"], 1),
             environment=round(built, 1),
+            processor={
+                name: round(before.processor.get(name, 0.0) + self._processor[name], 3)
+                for name in sorted(used)
+            },
         )
         await store.save("seconds", found)
         return found
@@ -68,12 +79,16 @@ class Stopwatch:
     @contextmanager
     def _observe(self, event: Event) -> Generator[None]:
         what = str(event.facts.get("what", event.kind.value))
+        if event.kind is Kind.STAGE:
+            self._stage = str(event.facts["stage"])
         if not self._active[what]:
             self._since[what] = time.monotonic()
         self._active[what] += 1
         try:
             yield
         finally:
+            if cpu := float(event.facts.get("cpu_seconds", 0.0)):
+                self._processor[f"{self._stage} {what}".strip()] += cpu
             self._active[what] -= 1
             if not self._active[what]:
                 self._seconds[what] += time.monotonic() - self._since[what]

@@ -102,6 +102,7 @@ class SandboxSession:
                 if shown != execution.output:
                     execution = replace(execution, output=shown)
                 event.facts["ending"] = execution.ending.value
+                event.facts["cpu_seconds"] = execution.cpu_seconds or 0.0
                 return execution
 
         task = asyncio.create_task(execute())

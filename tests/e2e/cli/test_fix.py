@@ -186,7 +186,8 @@ async def test_the_bundle_holds_every_document_and_its_digest(usual: SharedRun) 
 async def test_the_report_says_what_the_time_went_into(usual: SharedRun) -> None:
     run = await usual.ended()
     seconds = json.loads((run.out / "report.json").read_text())["seconds"]
-    whole = seconds.pop("whole")
+    whole, processor = seconds.pop("whole"), seconds.pop("processor")
+    assert processor["edits script"] > 0 and processor["edits tests"] > 0
     assert all(0 < seconds[name] < whole for name in ("models", "tests", "scripts"))
     assert seconds.keys() == {"models", "tests", "scripts", "commands", "environment"}
 
