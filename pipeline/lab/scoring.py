@@ -262,12 +262,13 @@ def assemble(
             )
             for name, values in methods.items()
         },
-        calibration={name: _calibration(found) for name, found in stated.items() if found},
+        calibration={name: calibrate(found) for name, found in stated.items() if found},
         curve=tuple(points),
     )
 
 
-def _calibration(stated: Sequence[tuple[float, float]]) -> Calibration:
+def calibrate(stated: Sequence[StatedOutcome]) -> Calibration:
+    """How far stated probabilities and outcomes differ. Needs at least one."""
     bins = reliability_curve(stated)
     return Calibration(
         error=calibration_error(bins),

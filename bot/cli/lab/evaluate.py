@@ -19,6 +19,7 @@ from bot.cli.lab.evaluate_grade import (
     grade_predictions,
     write_executions,
     write_grades,
+    write_output,
 )
 from bot.cli.lab.evaluate_recall import measure_recall, write_recall
 from bot.cli.lab.evaluate_solve import (
@@ -37,14 +38,17 @@ from pipeline.data.options import SelectionMethod
 from pipeline.lab.bundles import read_runs
 from pipeline.lab.dataset import (
     BadData,
+    Dataset,
     Instance,
     LocatedInstance,
     read_dataset,
+    read_lines,
     read_references,
     read_rows,
     read_samples,
 )
-from pipeline.lab.grading import GradedInstance
+from pipeline.lab.executions import evaluate_executions, render_executions
+from pipeline.lab.grading import ExecutedEdit, GradedInstance
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation, evaluate
 from pipeline.lab.recall import read_code, score_predictions
@@ -108,6 +112,11 @@ def register(subparsers: Subparsers) -> None:
         "sample (default: labels.json in the folder of runs)",
     )  # fmt: skip
     parser.add_argument(
+        "--executions", type=Path, metavar="FILE",
+        help="with --predictions: compare the ways of choosing on random ensembles of edits that "
+        "ran, and with what ran (executions.jsonl[.gz] of --grade DIR)",
+    )  # fmt: skip
+    parser.add_argument(
         "--ensemble", metavar="FILE:NAME", help="only the members in list NAME of FILE"
     )
     parser.add_argument(
@@ -144,6 +153,10 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
         raise BadData("--set, --selection and --shard need --solve.")
     if args.solve and args.out:
         raise BadData("--solve OUT replaces --out.")
+    if args.executions and not args.predictions:
+        raise BadData("--executions needs --predictions.")
+    if args.executions:
+        return _evaluate_executions
     if args.predictions or args.runs:
         return _evaluate
     if not args.trees:
@@ -201,17 +214,35 @@ def _solve(args: argparse.Namespace) -> None:
     write_solved(solved, task.shard.place(args.solve), as_json=args.json)
 
 
-def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
+def _evaluate_executions(args: argparse.Namespace) -> None:
+    data, code = _read_predictions(args)
+    report = evaluate_executions(data, list(read_lines(args.executions, ExecutedEdit)), code)
+    write_output(
+        args.out,
+        {"executions.md": render_executions(report)},
+        see="executions.md",
+        document=report.model_dump_json(indent=1) + "\n",
+        text=render_executions(report),
+        as_json=args.json,
+    )
+
+
+def _read_predictions(args: argparse.Namespace) -> tuple[Dataset, dict[str, dict[str, str]]]:
+    """The edits and, with `--trees`, the files that they change, by instance."""
     if args.labels is None:
         raise BadData(
             "--predictions needs --labels, which lists the edits that resolve their instances."
         )
     data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
     sys.stderr.write("Normalising and comparing the edits …\n")
-    code: dict[str, dict[str, str]] = {}
-    if args.trees:
-        rows = read_rows(args.instances, LocatedInstance)
-        code = asyncio.run(read_code(rows, args.trees, data.list_edits()))
+    if not args.trees:
+        return data, {}
+    rows = read_rows(args.instances, LocatedInstance)
+    return data, asyncio.run(read_code(rows, args.trees, data.list_edits()))
+
+
+def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
+    data, code = _read_predictions(args)
     found = evaluate(data, code=code)
     where = score_predictions(data, read_references(args.instances), code)
     return Evaluation(replace(found.report, localisation=where), found.chosen)

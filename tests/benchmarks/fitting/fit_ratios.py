@@ -26,6 +26,7 @@ from statistics import fmean
 from typing import Final
 
 from pipeline.lab.dataset import BadData, read_lines
+from pipeline.lab.executions import SOUND
 from pipeline.lab.grading import ExecutedEdit
 from pipeline.lab.scoring import StatedOutcome, calibration_error, reliability_curve
 from pipeline.selection.scoring.confidence import sigmoid
@@ -41,9 +42,6 @@ ASSUMED: Final = Ratios(
     correlation=0.6,
 )
 """Before any execution: what the fit starts from."""
-SOUND: Final = 0.5
-"""With it, the assumed rates are those of halves that every right edit passes and 40 % of the
-wrong ones."""
 _EDGE: Final = 0.005
 """No rate is nearer to 0 or 1: no execution is certain."""
 

@@ -186,6 +186,15 @@ async def test_a_folder_of_labelled_edits_is_executed_for_the_fit(
     assert fit_ratios([str(benchmark.out / "executions.jsonl"), str(fitted)]) == 0
     assert json.loads(fitted.read_text())["edits"] == 2
 
+    ran = ["--executions", str(benchmark.out / "executions.jsonl"), "--json"]
+    assert await benchmark.evaluate(*ran) == 2
+    words = ["--predictions", str(folder), "--labels", str(labels)]
+    capsys.readouterr()
+    assert await benchmark.evaluate(*ran, *words) == 0
+    compared = document(capsys)
+    assert (compared["instances"], compared["edits"], compared["random"]) == (1, 2, 50.0)
+    assert compared["methods"]["confidence and near tests"]["score"] == 100.0
+
 
 async def test_solving_runs_grades_and_tabulates_and_goes_on(
     benchmark: Benchmark, capsys: pytest.CaptureFixture[str]

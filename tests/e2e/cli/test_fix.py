@@ -187,7 +187,7 @@ async def test_the_report_says_what_the_time_went_into(usual: SharedRun) -> None
     run = await usual.ended()
     seconds = json.loads((run.out / "report.json").read_text())["seconds"]
     whole, processor = seconds.pop("whole"), seconds.pop("processor")
-    assert processor["edits script"] > 0 and processor["edits tests"] > 0
+    assert min(processor["edits script"], processor["edits tests"]) > 0
     assert all(0 < seconds[name] < whole for name in ("models", "tests", "scripts"))
     assert seconds.keys() == {"models", "tests", "scripts", "commands", "environment"}
 

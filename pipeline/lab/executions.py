@@ -1,0 +1,192 @@
+"""Ways of choosing on random ensembles of edits that ran, with and without what the runs showed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from types import MappingProxyType
+from typing import Final
+
+from pipeline.lab.dataset import BadData, Dataset
+from pipeline.lab.grading import ExecutedEdit
+from pipeline.lab.predictions import CaseBuilder, EnsembleCase, by_confidence, majority, medoid
+from pipeline.lab.render import table
+from pipeline.lab.scoring import (
+    Calibration,
+    MethodScore,
+    StatedOutcome,
+    calibrate,
+    gap_closed,
+    gap_interval,
+    interval,
+    percent,
+)
+from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, weights_for
+from pipeline.selection.scoring.features import best
+from pipeline.selection.scoring.standings import load_shipped_ratios, suite_odds
+from sandbox.frozen import Frozen
+
+ENSEMBLES: Final = 200
+"""Random ensembles for each instance."""
+SIZE: Final = 5
+SOUND: Final = 0.5
+"""The share of scripts that are as good as the benchmark's own tests; the others are assumed to
+pass half of all edits, whatever they do."""
+
+
+@dataclass(frozen=True)
+class ExecutedCase:
+    """One instance with one ensemble, and how each member's edit ran."""
+
+    case: EnsembleCase
+    rows: tuple[ExecutedEdit, ...]
+    draw: random.Random
+    """Which of the scripts are sound, and what the others say."""
+
+    def sum_odds(self, *, scripts: bool) -> list[float]:
+        """By candidate: what near tests and stand-ins for `scripts` add, in log-odds."""
+        odds = [suite_odds(None if r.broken is None else ["x"] * r.broken) for r in self.rows]
+        ratios = load_shipped_ratios().ratios
+        passes: list[dict[int, bool]] = []
+        for at in range(2 if scripts else 0):
+            sound = self.draw.random() < SOUND
+            noise = {id(row): self.draw.random() < 0.5 for row in dict.fromkeys(self.rows)}
+            known = {c: row.halves for c, row in enumerate(self.rows) if len(row.halves) > at}
+            passes.append(
+                {c: each[at] if sound else noise[id(self.rows[c])] for c, each in known.items()}
+            )
+        return [
+            one + ratios.script_odds([(0.5, script[c]) for script in passes if c in script])
+            for c, one in enumerate(odds)
+        ]
+
+
+Choice = Callable[[ExecutedCase], tuple[Sequence[int], float | None]]
+"""The equally preferred candidates, and the stated probability of the first, if it states one."""
+
+
+def _by_text(method: Callable[[EnsembleCase], Sequence[int]]) -> Choice:
+    return lambda one: (method(one.case), None)
+
+
+def _by_evidence(one: ExecutedCase, *, scripts: bool) -> tuple[Sequence[int], float]:
+    weights, odds = weights_for(one.case.instance.repo), one.sum_odds(scripts=scripts)
+    evidence = one.case.evidence
+    scores = [a + b for a, b in zip(ranking(evidence, weights), odds, strict=True)]
+    fit = [c for c, row in enumerate(one.rows) if not row.broken] or range(len(scores))
+    chosen = best(fit, scores)
+    return chosen, sigmoid(log_odds(evidence, weights, chosen[0]) + odds[chosen[0]])
+
+
+CHOICES: Mapping[str, Choice] = MappingProxyType(
+    {
+        "majority": _by_text(majority),
+        "similarity medoid": _by_text(medoid),
+        "confidence": _by_text(by_confidence),
+        "confidence and near tests": lambda one: _by_evidence(one, scripts=False),
+        "evidence: with two scripts": lambda one: _by_evidence(one, scripts=True),
+    }
+)
+
+
+class ExecutionReport(Frozen):
+    """Scores in per cent, means over instances of means over their ensembles."""
+
+    instances: int
+    edits: int
+    random: float
+    oracle: float
+    methods: Mapping[str, MethodScore]
+    calibration: Mapping[str, Calibration]
+
+
+def evaluate_executions(
+    data: Dataset,
+    rows: Sequence[ExecutedEdit],
+    code: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> ExecutionReport:
+    """Compare the ways of choosing on ensembles of members whose edits are among `rows`, or equal
+    to one after normalisation. `code`: as for `CaseBuilder`.
+
+    Raises:
+        BadData: no instance has two such members.
+    """
+    builder = CaseBuilder(data, code)
+    lowest: list[float] = []
+    highest: list[float] = []
+    scores: dict[str, list[float]] = {name: [] for name in CHOICES}
+    stated: dict[str, list[StatedOutcome]] = {}
+    for instance in data.instances:
+        ran = [row for row in rows if row.instance_id == instance.instance_id]
+        whole = builder.build(instance, data.members)
+        keys = dict(zip(whole.members, (form.key for form in whole.forms), strict=True))
+        by_key = {keys[row.member]: row for row in ran if row.member in keys}
+        known = [member for member in whole.members if keys[member] in by_key]
+        if len(known) < 2:
+            continue
+        found: dict[str, list[float]] = {name: [] for name in ("", "oracle", *CHOICES)}
+        for number in range(ENSEMBLES):
+            draw = random.Random(f"{instance.instance_id} {number}")  # noqa: S311
+            case = builder.build(instance, draw.sample(known, min(SIZE, len(known))))
+            one = ExecutedCase(case, tuple(by_key[keys[m]] for m in case.members), draw)
+            found[""].append(fmean(case.right))
+            found["oracle"].append(float(any(case.right)))
+            for name, choose in CHOICES.items():
+                chosen, sure = choose(one)
+                found[name].append(fmean(case.right[c] for c in chosen))
+                if sure is not None:
+                    stated.setdefault(name, []).append((sure, float(case.right[chosen[0]])))
+        lowest.append(fmean(found[""]))
+        highest.append(fmean(found["oracle"]))
+        for name in CHOICES:
+            scores[name].append(fmean(found[name]))
+    if not lowest:
+        raise BadData("The executions are of none of these instances and members.")
+    floor, ceiling = percent(lowest), percent(highest)
+    return ExecutionReport(
+        instances=len(lowest),
+        edits=len(rows),
+        random=floor,
+        oracle=ceiling,
+        methods={
+            name: MethodScore(
+                score=percent(values),
+                ci=interval(values),
+                gap_closed=gap_closed(percent(values), floor, ceiling),
+                gap_closed_ci=gap_interval(values, lowest, highest),
+            )
+            for name, values in scores.items()
+        },
+        calibration={name: calibrate(points) for name, points in stated.items()},
+    )
+
+
+def render_executions(report: ExecutionReport) -> str:
+    """The report in Markdown."""
+    lines = [
+        f"{report.instances} instances, {report.edits} edits that ran, {ENSEMBLES} random "
+        f"ensembles of {SIZE} members for each instance. As many right as wrong edits ran where "
+        "there were both: a random choice is not right as often as the members are. Scripts are the "
+        f"benchmark's own tests in two halves, of which {SOUND:.0%} count and the others say "
+        "nothing.\n",
+        *table(
+            ("choice", "right, %", "95 %", "gap closed, %", "stated, %", "ECE"),
+            [
+                ("random", f"{report.random:.1f}", "", "0", "", ""),
+                *(
+                    (name, f"{one.score:.1f}", "{:.1f} to {:.1f}".format(*one.ci),
+                     "" if one.gap_closed is None else f"{one.gap_closed:.0f}",
+                     *_describe_stated(report.calibration.get(name)))
+                    for name, one in report.methods.items()
+                ),
+                ("oracle", f"{report.oracle:.1f}", "", "100", "", ""),
+            ],
+        ),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _describe_stated(found: Calibration | None) -> tuple[str, str]:
+    return (f"{100 * found.stated:.1f}", f"{found.error:.3f}") if found else ("", "")
