@@ -168,7 +168,7 @@ def render_executions(report: ExecutionReport) -> str:
     lines = [
         f"{report.instances} instances, {report.edits} edits that ran, {ENSEMBLES} random "
         f"ensembles of {SIZE} members for each instance. As many right as wrong edits ran where "
-        "there were both: a random choice is not right as often as the members are. Scripts are the "
+        "there were both: chance is not right as often as the members are. Scripts are the "
         f"benchmark's own tests in two halves, of which {SOUND:.0%} count and the others say "
         "nothing.\n",
         *table(
