@@ -21,6 +21,12 @@ from pipeline.selection.verdict import name_edits, rank_edits, to_letter
 from prompts.text import agree, drop_index_lines, join_names, pluralize
 from sandbox.program import Execution
 
+_COLUMNS = {
+    "same code as": "equal but for comments, formatting and local names",
+    "breaks": "tests of the repository that pass without the edit and not with it",
+}
+"""What the headings of columns mean."""
+
 
 def render_vote_table(
     table: VoteTable,
@@ -71,7 +77,9 @@ def render_vote_table(
     signs = [mark_script(run) for runs in (table.base, *table.runs) for run in runs]
     signs += [mark_test(end) for end in reproduced]
     legend = {mark.sign: mark.words for mark in signs if mark.sign} if shown else {}
-    legends = [" · ".join(f"{sign} {words}" for sign, words in legend.items())] if legend else []
+    explained = [f"{sign} {words}" for sign, words in legend.items()]
+    explained += [f"*{head}*: {words}" for head, words in _COLUMNS.items() if head in columns]
+    legends = [" · ".join(explained)] if explained else []
     below = [["", *lines] for lines in (legends, notes, rejected) if lines]
     return "\n".join([*rows, *(line for lines in below for line in lines)])
 

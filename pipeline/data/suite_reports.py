@@ -129,7 +129,7 @@ class Reason(Frozen):
 
 class FurtherScript(Frozen):
     """A script that was written to tell finalists apart, and does: it passes with some of them. Or
-    one that reaches the changed lines from elsewhere, and fails with the chosen edit."""
+    one that reaches the changed lines from elsewhere."""
 
     text: str
     base: Execution

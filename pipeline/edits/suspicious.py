@@ -25,6 +25,9 @@ _SCRATCH = re.compile(
 )
 
 
+_QUOTES = "'\"`"
+
+
 def is_changelog(path: str) -> bool:
     """Whether a file at this path lists what changed, or is one entry of such a list."""
     return bool(_CHANGELOG.search(path))
@@ -39,6 +42,22 @@ def is_irrelevant(file: FileDiff) -> bool:
     if is_test(path) or _DOCUMENT.search(path):
         return True
     return file.old is None and bool(_SCRATCH.match(path) or "/" not in path)
+
+
+_TEST = re.compile(
+    r"\s*(?:(?:async\s+)?def\s+(test\w*)|func\s+(Test\w+)|(?:it|test)\(\s*(['\"`].{1,80}?['\"`])"
+    r"|(?:public\s+)?(?:void|fn|function)\s+(test\w*))",
+)
+"""The beginning of a test in the languages that are read."""
+
+
+def find_removed_tests(diff: str) -> list[str]:
+    """The names of the tests that `diff` removes without adding them again. Untrusted."""
+    lines = [line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines]
+    matches = ((marker, _TEST.match(text)) for marker, text in lines)
+    found = [(marker, match[match.lastindex or 0]) for marker, match in matches if match]
+    kept = {name for marker, name in found if marker != "-"}
+    return [name for marker, name in found if marker == "-" and name not in kept]
 
 
 _WRAPPER = re.compile(r"(?:^|/)(?:gradlew|mvnw)(?:\.\w+)?$|(?:^|/)(?:vendor/)?bin/[^/]+$")
@@ -70,6 +89,7 @@ def find_suspicious(diff: str) -> tuple[str, ...]:
             for language in LANGUAGES
             for sentence in language.find_suspicious(file)
         ),
+        (f"takes out the test `{name.strip(_QUOTES)}`." for name in find_removed_tests(diff)),
         (f"changes `{path}`, which says how tests run." for path in sorted(find_steering(diff))),
     )
     return tuple(islice(dict.fromkeys(found), 3))

@@ -29,7 +29,6 @@ async def find_file_runners(
     return tuple(main_language(codebase).file_runners(commands, conventions))
 
 
-_TEST = re.compile(r"^\s*(?:async )?def (test\w*)")
 _VARYING = re.compile(r"0x[0-9a-f]+|\b\d+\.\d+ ?s(econds)?\b|/tmp/\S+|\b\d{4,}\b")
 """The differences between two equal runs: addresses, times, temporary paths, process ids."""
 
@@ -87,14 +86,6 @@ def find_problem(runner: FileRunner, runs: RedGreen) -> str:
     if not runner.has_test_failure(before):
         return "Without the edit the test file could not be run."
     return ""
-
-
-def find_removed_tests(diff: str) -> list[str]:
-    """The names of the test functions that `diff` removes without adding them again."""
-    lines = [line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines]
-    found = [(marker, match[1]) for marker, text in lines if (match := _TEST.match(text))]
-    kept = {name for marker, name in found if marker == "+"}
-    return [name for marker, name in found if marker == "-" and name not in kept]
 
 
 def fails_elsewhere(runner: FileRunner, runs: RedGreen, paths: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from pipeline.data.types import Issue, Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
 from pipeline.edits.references import drop_made_up_numbers
+from pipeline.edits.suspicious import find_removed_tests
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import language_of
 from pipeline.machine import Machine
@@ -24,7 +25,6 @@ from pipeline.reproduction.red_green import (
     RedGreen,
     fails_elsewhere,
     find_problem,
-    find_removed_tests,
     run_red_green,
     tell_error,
 )

@@ -199,12 +199,12 @@ def _is_favoured_by_agreement(standings: Standings, candidate: int) -> bool:
 
 
 def _describe_passed_over(standings: Standings, verdict: Verdict, names: Sequence[str]) -> str:
-    """Why edits were not compared that pass more scripts than one that was."""
+    """Why edits were not compared that pass as many scripts as one that was, or more."""
     table, told = standings.table, dict[str, str]()
     least = min(table.votes(c) for c in verdict.finalists)
     shown = {names[c]: c for c in verdict.finalists}
     for c, entry in enumerate(standings.entries):
-        if names[c] in shown or table.votes(c) <= least:
+        if names[c] in shown or table.votes(c) < least:
             continue
         alike = behaving_alike(standings, c)
         like = next((name for name, other in shown.items() if other in alike), "")

@@ -53,11 +53,10 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     if not found.is_steady or runs[chosen].exit_code not in (0, NOT_FIXED):
         return verdict
     before = verdict.further
-    if len({run.passed for run in found.runs}) == 2 or not runs[chosen].passed:
-        more = FurtherScript(
-            text=script, base=found.base, candidates=among, runs=found.runs, after_choice=True
-        )
-        verdict = replace(verdict, further=(*before, more))
+    more = FurtherScript(
+        text=script, base=found.base, candidates=among, runs=found.runs, after_choice=True
+    )
+    verdict = replace(verdict, further=(*before, more))
     what = "a script that was written to reach the changed lines from elsewhere"
     name = name_edits(judged.table, verdict.order)[chosen]
     if runs[chosen].passed:

@@ -70,7 +70,8 @@ async def test_the_smallest_stays_where_the_script_passes_with_it(shop: Shop) ->
     answers["reproduction"] = [TEST_FILE + ELSEWHERE.replace("[Discounted()]", "[1]")]
     chosen, _ = await chosen_by(shop, "evidence", answers, samples=3)
     assert "-= -price" in chosen.candidate.patch.diff
-    assert chosen.evidence.further == ()
+    (told,) = chosen.evidence.further
+    assert all(run.passed for run in (told.base, *told.runs))
     assert any(
         "from elsewhere passes on the original code and passes with edit" in note
         for note in chosen.evidence.notes

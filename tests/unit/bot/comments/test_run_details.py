@@ -116,7 +116,7 @@ async def test_the_report_counts_the_files_that_the_ranking_was_never_offered(
     more = {f"pkg/n{n}.py": f"x = {n}  # no header\n" for n in range(1200)}
     context = await found(tmp_path / "a", YES, scout=False, body="It raises.", more=more)
     assert "Files: 1 of 1,203 shown to the model" in render_context(context, ())
-    unlisted = "1,003 files were not listed for the ranking: less in common with the issue than"
+    unlisted = "1,128 files were not listed for the ranking: less in common with the issue than"
     assert unlisted in render_context(context, ())
     assert "not listed" not in render_context(await found(tmp_path / "b", YES), ())
 

@@ -51,6 +51,23 @@ def test_what_can_forge_results_is_named(path: str, line: str, words: str) -> No
     assert [words in sentence and f"`{path}`" in sentence for sentence in found] == [True]
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("    async def test_count(self):", "test_count"),
+        ("func TestCount(t *testing.T) {", "TestCount"),
+        ("  it('counts', () => {", "counts"),
+        ("    public void testCount() {", "testCount"),
+        ("    fn test_count() {", "test_count"),
+    ],
+)
+def test_a_test_that_is_taken_out_is_named_unless_it_moves(line: str, name: str) -> None:
+    gone = f"--- a/tests/x\n+++ b/tests/x\n@@ -1,2 +1,1 @@\n-{line}\n kept\n"
+    assert find_suspicious(gone) == (f"takes out the test `{name}`.",)
+    moved = f"--- a/tests/y\n+++ b/tests/y\n@@ -1,1 +1,2 @@\n+{line}\n kept\n"
+    assert find_suspicious(gone + moved) == ()
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "setup.cfg", "tox.ini"])
 def test_settings_of_tests_in_shared_files_are_named(name: str) -> None:
     (sentence,) = find_suspicious(added(name, "addopts = -p mine", new=False))
