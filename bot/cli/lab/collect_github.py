@@ -27,13 +27,13 @@ from bot.settings import Settings
 from pipeline.codebase.git import GitFailed, git
 from pipeline.lab.dataset import BadData
 from pipeline.lab.learning.collect import (
-    BENCHMARKED,
     CollectReport,
     IssueRow,
     find_closed,
     read_history,
 )
 from pipeline.lab.learning.records import LearningData
+from pipeline.lab.learning.training_rows import is_benchmarked
 from pipeline.lab.recall import find_clone
 from pipeline.store import Store
 from prompts.text import pluralize
@@ -78,7 +78,7 @@ class GitHubReader:
             async for item in self._list("/search/repositories", asked, "items"):
                 name, most = str(item["full_name"]), str(item["stargazers_count"])
                 seen.add(name)
-                if name.casefold() not in BENCHMARKED:
+                if not is_benchmarked(name):
                     found[name] = None
             if len(seen) == known:
                 break
@@ -198,7 +198,7 @@ def check_repository(repository: str) -> None:
     """Raises BadData: it is not OWNER/NAME. Warns of one of SWE-bench."""
     if not re.fullmatch(r"[\w.-]{1,100}/[\w.-]{1,100}", repository, re.A):
         raise BadData(f"--github {repository}: give OWNER/NAME.")
-    if repository.casefold() in BENCHMARKED:
+    if is_benchmarked(repository):
         print_progress(
             f"{repository} is one of SWE-bench's repositories: whatever learns from it cannot be "
             "measured there."

@@ -57,6 +57,7 @@ from pipeline.lab.learning.filtering import (
     check_filtered,
     filter_data,
     read_held_out,
+    read_warning,
     render_filter_report,
     to_instance,
     to_located,
@@ -422,7 +423,10 @@ def run_train(args: argparse.Namespace) -> None:
     if config.four_bit and not gpus:
         raise BadData("`four_bit` needs a GPU.")
     found = train(python, config, args.out, config.processes or max(1, gpus))
-    write_training_report(args.out, found)
+    warning = read_warning(args.data)
+    write_training_report(args.out, found, warning)
+    if warning:
+        sys.stdout.write(f"{warning}.\n")
     sys.stdout.write(
         f"Trained on {pluralize(found.rows, 'row')} in {pluralize(found.steps, 'step')}; "
         f"see {args.out}/report.md.\n"
@@ -530,7 +534,7 @@ _FILTER: tuple[Option, ...] = (
     _path("--easy", "FILE", "a JSON list of issues that a base model solves at once; the policy is "
           "not trained on them"),
     _option("--until", "DATE", "training data ends before this date (ISO 8601; default: the median "
-            "date of the test issues)", default=""),
+            "date of the test issues; `never`: split by repository alone)", default=""),
 )  # fmt: skip
 _TRAIN: tuple[Option, ...] = (
     ("kind", {"choices": ("policy", "prm", "orm")}),

@@ -11,7 +11,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -216,12 +215,6 @@ class IssueRow(Frozen):
     """The merged pull request that says that it closes the issue."""
     licence: str = ""
     """Of the repository; empty: it is read from the commit."""
-
-
-BENCHMARKED = frozenset(
-    (resources.files("pipeline.lab.learning") / "benchmarked.txt").read_text("utf-8").split()
-)
-"""The repositories of SWE-bench, which the paper leaves out."""
 
 
 def find_closed(text: str) -> list[int]:

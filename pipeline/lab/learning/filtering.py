@@ -37,6 +37,7 @@ from pipeline.lab.learning.training_rows import (
     ProcessRow,
     Split,
     hits_places,
+    is_benchmarked,
     list_changed_files,
     outcome_rows,
     policy_row,
@@ -276,6 +277,8 @@ ROW_FILES: Mapping[str, str] = MappingProxyType(
 )
 SIDES: tuple[Split, ...] = ("train", "test")
 _DATA = "filtered"
+MOST_ACCEPTED = 4
+"""Accepted attempts of one issue that train the policy."""
 
 
 class CandidateRow(Frozen):
@@ -309,6 +312,12 @@ class FilterReport(Frozen):
     """Training ends before this time."""
     one_repository: bool
     repositories: Mapping[str, int]
+    benchmarked: Mapping[str, int] = {}
+    """By repository of SWE-bench, or fork of one by its name: the issues that train."""
+    spared: int = 0
+    """Accepted attempts whose replies are left out, so that easy issues do not outweigh others."""
+    thoughtless: int = 0
+    """Replies that train the policy, and were written without a thought."""
     rows: Mapping[str, Mapping[str, int]]
     """By kind of row: how many for training and for the test."""
     leaks: int
@@ -370,6 +379,9 @@ def filter_data(
         until=split.until,
         one_repository=split.one_repository,
         repositories=dict(Counter(counts.repositories.values())),
+        benchmarked={name: count for name, count in sorted(counts.benchmarked.items()) if count},
+        spared=counts.spared,
+        thoughtless=counts.thoughtless,
         rows={name: {side: files.counts[name, side] for side in SIDES} for name in ROW_FILES},
         leaks=count_leaks(out),
     )
@@ -447,8 +459,15 @@ def _write_issue(
     process = list[ProcessRow]()
     candidates = dict[str, CandidateRow]()
     questions: set[str] = set()
+    counts.benchmarked[issue.repository] += side == "train" and is_benchmarked(issue.repository)
+    whole = 0
     for attempt, checks in attempts:
         replies = () if is_easy else select_replies(attempt, checks)
+        if replies and checks.accepted:
+            whole += 1
+            if whole > MOST_ACCEPTED:
+                counts.spared, replies = counts.spared + 1, ()
+        counts.thoughtless += sum(not reply.thinking for reply in replies)
         counts.prefixes += bool(replies) and not checks.accepted
         policy |= dict.fromkeys(policy_row(issue.id, side, reply) for reply in replies)
         for answer in attempt.judged:
@@ -495,6 +514,9 @@ class _Counts:
     attempts: int = 0
     accepted: int = 0
     prefixes: int = 0
+    spared: int = 0
+    thoughtless: int = 0
+    benchmarked: Counter[str] = field(default_factory=Counter[str])
     repositories: dict[str, Split] = field(default_factory=dict[str, Split])
 
     def add(self, checks: Checks) -> None:
@@ -558,6 +580,23 @@ def check_filtered(folder: Path) -> None:
         raise BadData(f"{folder} must not be used: training and test share {leaks} things.")
 
 
+def _render_benchmarked(found: Mapping[str, int]) -> str:
+    named = ", ".join(f"{name} ({count})" for name, count in sorted(found.items()))
+    words = "SWE-bench holds these repositories, so it cannot measure what is trained on them"
+    return f"{words}: {named}" if named else ""
+
+
+def read_warning(folder: Path) -> str:
+    """What may not be measured after training on the filtered data in `folder`; mostly empty."""
+    train = {row.issue for row in read_lines(folder / CANDIDATES, _Side) if row.split == "train"}
+    found = Counter(
+        one.repository
+        for one in read_lines(folder / ISSUES, SolvedIssue)
+        if one.id in train and is_benchmarked(one.repository)
+    )
+    return _render_benchmarked(found)
+
+
 _ONE_REPOSITORY = (
     "- one repository, split by time alone: a gain on its newer issues says that the models learnt "
     "this repository, and nothing about others"
@@ -589,6 +628,10 @@ def render_filter_report(report: FilterReport) -> str:
         ),
         f"- training ends before {report.until or 'no date: no test issue has one'}",
         *([_ONE_REPOSITORY] if report.one_repository else []),
+        *([f"- {_render_benchmarked(report.benchmarked)}"] if report.benchmarked else []),
+        f"- accepted attempts beyond {MOST_ACCEPTED} of one issue, left out: {report.spared}",
+        f"- replies of the policy without a thought: {report.thoughtless}; a model that thinks "
+        "unlearns it from them",
         f"- leakage: {report.leaks}",
         "",
     ]

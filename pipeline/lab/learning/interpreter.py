@@ -167,11 +167,15 @@ def run_trainer(python: str, module: str, paths: Sequence[Path], processes: int 
 REPORT, MARKDOWN, CURVE = "report.json", "report.md", "loss.svg"
 
 
-def write_training_report(out: Path, training: Training) -> None:
-    """Write `report.json`, `report.md` and `loss.svg` into `out`. Raises OSError."""
+def write_training_report(out: Path, training: Training, warning: str = "") -> None:
+    """Write `report.json`, `report.md`, which ends with `warning`, and `loss.svg` into `out`.
+
+    Raises OSError.
+    """
     (out / REPORT).write_text(training.model_dump_json(indent=1) + "\n", encoding="utf-8")
     (out / CURVE).write_text(render_curve(training), encoding="utf-8")
-    (out / MARKDOWN).write_text(_render_markdown(training), encoding="utf-8")
+    text = _render_markdown(training) + (f"\n{warning}.\n" if warning else "")
+    (out / MARKDOWN).write_text(text, encoding="utf-8")
 
 
 def render_curve(training: Training) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from pipeline.lab.dataset import BadData, read_lines
-from pipeline.lab.learning.filtering import ROW_FILES, check_filtered
+from pipeline.lab.learning.filtering import ROW_FILES, check_filtered, read_warning
 from pipeline.lab.learning.records import ISSUES, SolvedIssue
 from pipeline.lab.render import table
 
@@ -34,7 +34,8 @@ def publish(data: Path, out: Path) -> Sizes:
         if file.exists() and file.stat().st_size
     }
     issues = read_lines(data / ISSUES, SolvedIssue)
-    (out / "README.md").write_text(render_card(sizes, issues), encoding="utf-8")
+    card = render_card(sizes, issues, read_warning(data))
+    (out / "README.md").write_text(card, encoding="utf-8")
     return sizes
 
 
@@ -53,8 +54,8 @@ def _write_kind(file: Path, folder: Path) -> dict[str, int]:
     return dict(counts.iter_rows())
 
 
-def render_card(sizes: Sizes, issues: Iterable[SolvedIssue]) -> str:
-    """The data set's card. https://huggingface.co/docs/hub/datasets-cards"""
+def render_card(sizes: Sizes, issues: Iterable[SolvedIssue], warning: str = "") -> str:
+    """The data set's card, with a `warning` for whoever trains on it. https://huggingface.co/docs/hub/datasets-cards"""
     counts = Counter((one.repository, one.licence) for one in issues)
     total = sum(rows for splits in sizes.values() for rows in splits.values())
     head = {
@@ -78,6 +79,7 @@ def render_card(sizes: Sizes, issues: Iterable[SolvedIssue]) -> str:
         "labelled edits, and `instances` a benchmark in SWE-bench's format. No repository is in "
         "both splits unless there is only one, training ends before the test begins, and near "
         "duplicates are left out.\n",
+        *([f"{warning}.\n"] if warning else []),
         *table(
             ("kind", "split", "rows"),
             [(kind, one, rows) for kind, some in sizes.items() for one, rows in some.items()],

@@ -9,6 +9,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Literal
 
 from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
@@ -307,9 +308,27 @@ class SplitIssues:
     """Whether all issues are of one repository, so that time alone keeps the sides apart."""
 
 
+NEVER = "never"
+
+
 def repository_key(repository: str) -> str:
     """The same for a repository and its forks."""
     return repository.rpartition("/")[2].lower()
+
+
+_BENCHMARKED = frozenset(
+    repository_key(name)
+    for name in (resources.files("pipeline.lab.learning") / "benchmarked.txt")
+    .read_text("utf-8")
+    .split()
+)
+"""The repositories of SWE-bench, which the paper leaves out."""
+
+
+def is_benchmarked(repository: str) -> bool:
+    """Whether it is one of SWE-bench's, or by its name a fork of one: whoever learns from it cannot
+    be measured there."""
+    return repository_key(repository) in _BENCHMARKED
 
 
 def split_issues(issues: Collection[SolvedIssue], until: str = "") -> SplitIssues:
@@ -317,7 +336,8 @@ def split_issues(issues: Collection[SolvedIssue], until: str = "") -> SplitIssue
 
     A fifth of the repositories, chosen by their names' digests, is kept apart. Issues of the others
     closed from `until` on, and issues of those closed before, are left out. The default is the
-    median date of the repositories kept apart; undated issues count for training only.
+    median date of the repositories kept apart; undated issues count for training only. With
+    `NEVER`, repositories alone part them: twice as many issues, and no word on newer ones.
 
     A single repository is split by time alone; the default keeps its newest fifth apart.
     """
@@ -331,7 +351,9 @@ def split_issues(issues: Collection[SolvedIssue], until: str = "") -> SplitIssue
     found.until = until or (dates[middle] if dates else "")
     for one in issues:
         late = bool(one.closed and found.until and one.closed >= found.until)
-        if repository_key(one.repository) in apart and late:
+        if found.until == NEVER and not found.one_repository:
+            found.sides[one.id] = "test" if repository_key(one.repository) in apart else "train"
+        elif repository_key(one.repository) in apart and late:
             found.sides[one.id] = "test"
         elif repository_key(one.repository) in apart and not found.one_repository:
             found.left_out["test repository, before the date"] += 1

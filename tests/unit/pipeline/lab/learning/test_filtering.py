@@ -9,9 +9,22 @@ import pytest
 
 from bot.cli import main
 from pipeline.lab.dataset import read_lines
-from pipeline.lab.learning.filtering import check_attempt, count_leaks, read_held_out
-from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue, open_data, write_rows
-from pipeline.lab.learning.training_rows import hits_places, outcome_rows, split_issues
+from pipeline.lab.learning.filtering import (
+    check_attempt,
+    count_leaks,
+    read_held_out,
+    read_warning,
+    render_filter_report,
+)
+from pipeline.lab.learning.records import (
+    Attempt,
+    LearningData,
+    ReplyRow,
+    SolvedIssue,
+    open_data,
+    write_rows,
+)
+from pipeline.lab.learning.training_rows import NEVER, hits_places, outcome_rows, split_issues
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import filtered, read_all_rows
@@ -180,3 +193,40 @@ def test_public_predictions_become_rows_by_the_command(
     words = ["learn", "train", "orm", str(out), "--base", str(model), "--out", str(tmp_path / "o")]
     assert main(words) == 2
     assert "has no torch, trl" in capsys.readouterr().err
+
+
+def test_repositories_alone_part_them_where_that_is_asked() -> None:
+    split = split_issues(ISSUES, NEVER)
+    assert split.sides.keys() == {one.id for one in ISSUES}
+    assert not split.left_out
+    by_repository = {one.repository: split.sides[one.id] for one in ISSUES}
+    assert all(by_repository[one.repository] == split.sides[one.id] for one in ISSUES)
+
+
+def test_data_of_a_benchmarks_repository_or_fork_say_so(tmp_path: Path) -> None:
+    django = [solved(n, "orf/django") for n in (1, 2)]
+    tried = [*ATTEMPTS, *(attempt for issue in django for attempt in attempts(issue))]
+    _, report = filtered(tmp_path, [*ISSUES, *django], tried, until="2030")
+    assert report.benchmarked == {"orf/django": 2}
+    assert "orf/django (2)" in render_filter_report(report)
+    assert "orf/django (2)" in read_warning(tmp_path)
+
+
+def test_an_easy_issue_does_not_outweigh_the_others(tmp_path: Path) -> None:
+    reply = ReplyRow(stage="files", system="s", messages=(), answer="", thinking="")
+    many = [
+        Attempt(
+            issue=ISSUES[0].id,
+            source=f"run {n}",
+            diff=ISSUES[0].reference,
+            replies=(replace(reply, answer=str(n), thinking="Hm." * (n % 2)),),
+            script="x",
+            red_before=True,
+            green_on_reference=True,
+            resolved=True,
+        )
+        for n in range(6)
+    ]  # fmt: skip
+    found, report = filtered(tmp_path, ISSUES[:1], many, until=NEVER)
+    assert len(found.policy) == 4
+    assert (report.spared, report.thoughtless) == (2, 2)
