@@ -29,6 +29,10 @@ SILENCE_SECONDS = 120.0
 """Seconds the server may be silent: it writes one token, and reads one edit."""
 _ALTERNATIVES = 20
 """The most alternatives that the protocol allows for each token."""
+_NO_THOUGHT: Mapping[str, object] = MappingProxyType(
+    {"chat_template_kwargs": {"enable_thinking": False}}
+)
+"""What a model that may think is asked for: its first token is the verdict, as in training."""
 _NO_EXTRA: Mapping[str, object] = MappingProxyType({})
 
 
@@ -42,6 +46,7 @@ class OpenAILikelihood:
         self._client = connect(
             self._service, Endpoint(base_url, api_key, silence_seconds=SILENCE_SECONDS)
         )
+        self._switches: Mapping[str, object] = _NO_THOUGHT
 
     @property
     def profile(self) -> ModelProfile:
@@ -119,9 +124,14 @@ class OpenAILikelihood:
                     logprobs=True if top_logprobs else openai.omit,
                     top_logprobs=top_logprobs or openai.omit,
                     extra_headers=call_headers(call),
-                    extra_body=dict(extra) if extra else None,
+                    extra_body={**self._switches, **extra} or None,
                 ),
             )
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if not self._switches:
+                raise translate_error(self._service, error) from error
+            self._switches = _NO_EXTRA  # it knows no templates
+            return await self._ask(messages, call, top_logprobs=top_logprobs, extra=extra)
         except (openai.APIError, *TRANSPORT_ERRORS) as error:
             raise translate_error(self._service, error) from error
         if not isinstance(found, ChatCompletion) or not cast(object, found.choices):

@@ -67,8 +67,17 @@ async def test_a_verdict_is_scored_by_its_first_token(tmp_path: Path) -> None:
         bad = await reward.score(ISSUE, "bad")
     assert good == pytest.approx(math.log(math.exp(-0.1) + math.exp(-4)) + 2.5)
     assert bad == pytest.approx(-1.6)
-    assert [q.max_tokens for q in asked.requests] == [1, 1]
+    assert [(q.max_tokens, q.thinks) for q in asked.requests] == [(1, False)] * 2
     assert {a.stage: a.calls for a in meter.accounts()} == {"orm": 2}
+
+
+async def test_a_service_that_knows_no_templates_is_asked_without_their_switch(
+    tmp_path: Path,
+) -> None:
+    refuses = {**VERDICTS[0], "status": 400, "times": 1}
+    async with server(refuses) as (asked, spec), reward_of(tmp_path, spec) as (reward, _):
+        assert await reward.score(ISSUE, "good") == await reward.score(ISSUE, "good")
+    assert [q.thinks for q in asked.requests][-2:] == [True, True]
 
 
 async def test_a_verdict_reads_what_the_sample_left_and_the_implicit_reward_does_not(

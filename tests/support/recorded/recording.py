@@ -264,6 +264,7 @@ def parse_chat_request(body: bytes, headers: Mapping[str, str]) -> ReceivedReque
         ),
         response_format=sent.response_format,
         alternatives=(sent.top_logprobs or 0) if sent.logprobs else 0,
+        thinks=bool((sent.chat_template_kwargs or {}).get("enable_thinking", True)),
         thinking_tokens=sent.thinking_token_budget or 0,
         prompt_logprobs=sent.prompt_logprobs is not None,
         headers=public_headers(headers),

@@ -19,11 +19,15 @@ def read_rows(path: Path, split: str) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def prompt_tokens(tokenizer: Any, prompt: Messages) -> list[int]:
+_NO_THOUGHT = {"enable_thinking": False}
+"""The switch of templates that may think, Qwen3's for one; servers are asked with the same."""
+
+
+def prompt_tokens(tokenizer: Any, prompt: Messages, **switches: bool) -> list[int]:
     """What a chat completion computes on before its first token."""
     return list(
         tokenizer.apply_chat_template(
-            list(prompt), add_generation_prompt=True, tokenize=True, return_dict=False
+            list(prompt), add_generation_prompt=True, tokenize=True, return_dict=False, **switches
         )
     )
 
@@ -33,13 +37,14 @@ def answer_tokens(
 ) -> tuple[list[int], list[int]]:
     """The tokens of a prompt and of its answer; `ends`: with those that end a turn.
 
-    A policy must learn to end. A reward is read from the answer alone: the server is asked with
-    `continue_final_message`.
+    A policy must learn to end. A reward is read from the answer alone, without a thought before it:
+    the server is asked with `continue_final_message`.
 
     Raises:
         ValueError: the chat template writes the prompt differently once an answer follows.
     """
-    asked = prompt_tokens(tokenizer, prompt)
+    switches = {} if ends else _NO_THOUGHT
+    asked = prompt_tokens(tokenizer, prompt, **switches)
     whole = list(
         tokenizer.apply_chat_template(
             [*prompt, *answer],
@@ -47,6 +52,7 @@ def answer_tokens(
             continue_final_message=not ends,
             tokenize=True,
             return_dict=False,
+            **switches,
         )
     )
     if whole[: len(asked)] != asked or len(whole) == len(asked):

@@ -18,15 +18,25 @@ class Characters:
     """`before` stands before each answer, as templates of models that may think write it."""
 
     before: str = ""
+    thinks: bool = False
+    """Whether the template has a switch, and else begins with an open thought."""
 
     def apply_chat_template(
-        self, messages: Sequence[dict[str, str]], *, add_generation_prompt: bool, **_: Any
+        self,
+        messages: Sequence[dict[str, str]],
+        *,
+        add_generation_prompt: bool,
+        enable_thinking: bool = True,
+        **_: Any,
     ) -> list[int]:
+        empty = "<think></think>" if self.thinks else ""
         said = [
-            f"<{one['role']}>{self.before if one['role'] == 'assistant' else ''}{one['content']}"
+            f"<{one['role']}>{self.before + empty if one['role'] == 'assistant' else ''}"
+            f"{one['content']}"
             for one in messages
         ]
-        return [ord(c) for c in "".join(said) + ("<assistant>" if add_generation_prompt else "")]
+        begun = "<assistant>" + ("" if enable_thinking else empty)
+        return [ord(c) for c in "".join(said) + (begun if add_generation_prompt else "")]
 
 
 def test_the_first_tokens_of_both_verdicts_are_compared() -> None:
@@ -38,3 +48,9 @@ def test_the_first_tokens_of_both_verdicts_are_compared() -> None:
 def test_a_template_that_begins_both_verdicts_alike_is_refused() -> None:
     with pytest.raises(ValueError, match="first token"):
         verdict_tokens(Characters(before="<think></think>"), PROMPT)
+
+
+def test_a_model_that_may_think_is_trained_and_asked_without_a_thought() -> None:
+    asked, good, bad = verdict_tokens(Characters(thinks=True), PROMPT)
+    assert (chr(good), chr(bad)) == ("+", "-")
+    assert "".join(map(chr, asked)).endswith("<assistant><think></think>")
