@@ -12,9 +12,9 @@ from typing import Final
 
 from capuchin_demo.hub.state import Comment, Pull, Repo
 from capuchin_demo.hub.tokens import generate_app
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from tests.support.github.hub import LocalHub
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 __all__ = ["Comment", "LocalHub", "Pull", "Repo", "github", "model", "settings"]
 

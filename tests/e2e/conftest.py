@@ -7,6 +7,8 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import BotHarness, StartBot
@@ -15,8 +17,6 @@ from tests.support.docker import daemon
 from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
 from tests.support.patience import wait_patiently
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 from tests.support.redis import RedisServer
 
 __all__ = ["daemon", "wait_patiently"]

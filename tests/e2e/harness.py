@@ -20,6 +20,8 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.wrappers import RETRY_WAITS
 from sandbox.docker.docker_client import connect
 from tests.e2e import shop
@@ -31,8 +33,6 @@ from tests.support.github.hub import LocalHub
 from tests.support.handlers import HandleRun
 from tests.support.hub import ref_of, settings_for
 from tests.support.phone_readability import find_unreadable
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 from tests.support.settling import Pauses, settle
 
 SECONDS = 600

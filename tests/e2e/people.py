@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 from bot.settings import Settings
 from capuchin_demo.hub.state import Comment, Issue, Repo
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.support.data.publishing import SHOP
 from tests.support.github.hub import LocalHub
-from tests.support.recorded.server import RecordedServer
 
 MAINTAINER, REPORTER = "alice", "bob"
 SMALL_SHOP = {"shop.py": SHOP, "tests/test_x.py": b"x = 1\n"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
 
 TITLE = "total() subtracts"
 BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."

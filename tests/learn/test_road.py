@@ -16,11 +16,11 @@ import time_machine
 
 from bot.cli import main
 from capuchin_demo.hub import pull_actions
+from capuchin_demo.recorded.recording import ReceivedRequest, RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.github.hub import LocalHub
-from tests.support.recorded.recording import ReceivedRequest, RecordedAnswer, Recording
-from tests.support.recorded.server import RecordedServer
 
 PAGE = Path(__file__).parents[2] / "docs/learning.md"
 MARKS = ("<!-- begin: make test-learn -->\n", "<!-- end -->\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from capuchin_demo.recorded.recording import ReceivedRequest
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Selection
 from pipeline.solve import Solver
@@ -22,8 +24,6 @@ from tests.support.data.solver_shop import (
     WEAK_SCRIPT,
     Shop,
 )
-from tests.support.recorded.recording import ReceivedRequest
-from tests.support.recorded.server import RecordedServer
 
 REASONS = "The test multiplies where the report adds. " * 200
 """About two thousand tokens before an answer."""

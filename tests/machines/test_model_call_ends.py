@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import NoFix, Selection
 from pipeline.generation.editing import EditingState
@@ -28,8 +30,6 @@ from tests.support.data.solver_shop import (
     TEST_FILE,
     Shop,
 )
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 USUAL: list[dict[str, object]] = [
     {"call": "ranking", "reply": RANKING},

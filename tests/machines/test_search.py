@@ -13,6 +13,8 @@ from pydantic import BaseModel
 
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import ReceivedRequest
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.code_places import SearchRecord
 from pipeline.data.options import Options
 from pipeline.data.types import Selection
@@ -22,8 +24,6 @@ from pipeline.solve import Solver
 from pipeline.store import DirStore, Store
 from tests.contracts.models.clients import KEY, recording
 from tests.support.data.solver_shop import GOOD_EDIT, GOOD_SCRIPT, ISSUE, RANKING, TEST_FILE, Shop
-from tests.support.recorded.recording import ReceivedRequest
-from tests.support.recorded.server import RecordedServer
 
 M = TypeVar("M", bound=BaseModel)
 

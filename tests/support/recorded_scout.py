@@ -9,6 +9,8 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.context.files.sources import find_sources
 from pipeline.context.scan import OnScanProgress, scan
 from pipeline.context.scout import RelevanceVerdict
@@ -19,8 +21,6 @@ from pipeline.models.spec import ModelSpec
 from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.store import DirStore, Store
 from tests.support.data.repositories import make_codebase
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 ISSUE = Issue(repository="a/b", title="total() subtracts", body="It should add. " * 40)
 YES = '{"relevant": true, "summary": "It adds."}'

@@ -181,7 +181,7 @@ async def run_environment(
         recorded = None
         if not settings.anthropic_api_key.get_secret_value():
             recorded = RecordedServer(load_recording())
-            url = await stack.enter_async_context(recorded.serve(HOST))
+            url = await stack.enter_async_context(recorded.serve())
             settings = replace(
                 settings,
                 solver_model=f"anthropic:{MODEL}",

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capuchin_demo.recorded.prompt_cache import count_tokens
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, SourceFile
@@ -33,8 +35,6 @@ from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import PACKAGE, build_environment
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 EXPLORERS = 20
 MEGABYTES = 300

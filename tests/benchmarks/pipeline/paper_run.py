@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capuchin_demo.recorded.prompt_cache import MINIMUM_TOKENS, count_tokens
+from capuchin_demo.recorded.recording import ReceivedRequest, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
 from pipeline.data.presets import apply_preset
@@ -26,8 +28,6 @@ from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from sandbox.program import Execution, Program
 from tests.support.data.repositories import make_codebase
-from tests.support.recorded.recording import ReceivedRequest, Recording
-from tests.support.recorded.server import RecordedServer
 from tests.support.sandboxes import WithoutCommands
 
 SAMPLES, REPLIES = 10, 8

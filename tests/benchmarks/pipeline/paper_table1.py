@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from bot.settings import Settings
 from capuchin_demo.package import fetch_release, unpack
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, Selection, Usage
 from pipeline.lab.render import table
@@ -31,8 +33,6 @@ from sandbox.program import Execution, Program
 from tests.benchmarks.pipeline.paper_run import replay
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
-from tests.support.recorded.recording import RecordedAnswer, Recording
-from tests.support.recorded.server import RecordedServer
 from tests.support.sandboxes import WithoutCommands
 
 PAPER_DOLLARS = 2300 / 500

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.base import Message, ModelProfile, ModelRequest, Reply
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, Selection
 from pipeline.generation.scripts import TestingState
@@ -46,7 +47,6 @@ from pipeline.state import Phase
 from pipeline.store import DirStore
 from tests.benchmarks.pipeline.paper_run import replay
 from tests.contracts.models.clients import KEY, Kind, client, recording, serving, user
-from tests.support.recorded.server import RecordedServer
 from tests.support.sandboxes import FailingSandbox, bare_workspace
 
 SCRIPT = "<script>\nimport sys\nsys.exit(2)\n</script>"
@@ -219,7 +219,7 @@ async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
 
 def test_no_sdk_is_imported_before_a_client_is_built() -> None:
     code = (
-        "import sys, tests.support.recorded.server, pipeline.models.factory, "
+        "import sys, capuchin_demo.recorded.server, pipeline.models.factory, "
         "pipeline.models.metering, pipeline.models.wrappers; "
         "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
     )

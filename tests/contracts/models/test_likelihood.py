@@ -13,6 +13,8 @@ import pytest
 
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Candidate, Issue, Patch, VoteTable
 from pipeline.models.base import (
@@ -26,8 +28,6 @@ from pipeline.models.metering import Meter
 from pipeline.selection.ties import BETA, score_candidates
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, recording
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 ISSUE = Issue(repository="acme/shop", title="total() subtracts", body="It gives -1.")
 VERDICTS: tuple[dict[str, Any], ...] = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.types import Issue, Usage
 from pipeline.generation.scripts import TestingState
 from pipeline.generation.testing import TestingMachine
@@ -37,7 +38,6 @@ from tests.contracts.models.clients import (
     serving,
     user,
 )
-from tests.support.recorded.server import RecordedServer
 from tests.support.sandboxes import FailingSandbox, bare_workspace
 
 BEGUN = (

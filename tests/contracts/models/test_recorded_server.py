@@ -10,10 +10,10 @@ import httpx2
 import openai
 import pytest
 
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.base import ModelMisconfigured
 from tests.contracts.models.clients import KEY, recording, serving
 from tests.support.no_paid_services import PaidServiceReached
-from tests.support.recorded.server import RecordedServer
 
 ASK: dict[str, Any] = {
     "model": "claude-x",

@@ -17,12 +17,12 @@ import zstandard
 from bot.cli import fix as cli_fix
 from bot.cli.out_folder import SealedStore, load_secret
 from bot.settings import Settings
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
-from tests.support.recorded.server import RecordedServer
 
 
 class LocalFix:

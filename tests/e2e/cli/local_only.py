@@ -11,11 +11,11 @@ import socket
 import sys
 from pathlib import Path
 
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
-from tests.support.recorded.recording import RecordedAnswer, Recording
-from tests.support.recorded.server import RecordedServer
 
 SAID = {"+": -0.1, "-": -2.4}
 JUDGES = (

@@ -25,6 +25,8 @@ from bot.cli.doctor_checks import clean_all, run_checks
 from bot.cli.doctor_services import CheckFailed, check_permissions
 from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.providers.provider_http import DOCTOR_CALL
 from sandbox.docker import build_network, docker_engine
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
@@ -43,8 +45,6 @@ from tests.support import own_docker_daemon
 from tests.support.docker import build_environment, make_tree
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
 from tests.support.own_docker_daemon import OwnDaemon
-from tests.support.recorded.recording import RecordedAnswer, Recording
-from tests.support.recorded.server import RecordedServer
 from tests.support.redis import RedisServer
 from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from bot.cli import main
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.lab.shards import Shard
 from tests.benchmarks.fitting.fit_ratios import main as fit_ratios
 from tests.benchmarks.fitting.fit_ratios import read_executions
@@ -20,8 +22,6 @@ from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
-from tests.support.recorded.recording import RecordedAnswer
-from tests.support.recorded.server import RecordedServer
 
 TILL, TESTS = shop.FILES["shop/till.py"], shop.FILES["tests/test_till.py"]
 GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")

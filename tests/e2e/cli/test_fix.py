@@ -19,6 +19,8 @@ from bot.cli import fix as cli_fix
 from bot.cli import local_run, main
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.bundle import read_bundle
 from pipeline.replay import NotInBundle, replay
 from pipeline.store import DirStore, digest
@@ -26,8 +28,6 @@ from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, SharedRun, unpack_bundle
 from tests.support.data import local_git
-from tests.support.recorded.recording import RecordedAnswer
-from tests.support.recorded.server import RecordedServer
 
 REACHES = f"""<script>
 from pip._vendor import requests

@@ -17,6 +17,8 @@ from bot.cli.out_folder import hold_folder
 from bot.cli.run_input import parse_issue_url, read_issue
 from bot.settings import Settings
 from capuchin_demo.hub.state import Issue, Repo
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.store import FORMAT
@@ -27,8 +29,6 @@ from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
-from tests.support.recorded.recording import RecordedAnswer
-from tests.support.recorded.server import RecordedServer
 
 
 async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bot.cli import main
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.repositories import make_repository
-from tests.support.recorded.recording import RecordedAnswer
-from tests.support.recorded.server import RecordedServer
 
 FILES = {
     **shop.FILES,

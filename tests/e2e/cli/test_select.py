@@ -17,14 +17,14 @@ from bot.cli import local_run
 from bot.cli import replay as cli_replay
 from bot.cli import select as cli_select
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import seal
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
-from tests.support.recorded.recording import RecordedAnswer
-from tests.support.recorded.server import RecordedServer
 
 
 async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_any_model(

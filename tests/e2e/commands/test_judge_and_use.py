@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from bot.data.run import Mode, Run, RunStatus
 from capuchin_demo.hub.state import Issue, Pull, Repo
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.data.types import NoFix
 from tests.e2e import shop
 from tests.e2e.forks import fork_pull
@@ -14,7 +15,6 @@ from tests.e2e.harness import BotHarness, StartBot
 from tests.e2e.people import MAINTAINER, REPORTER
 from tests.support.data.publishing import selection_of_three
 from tests.support.hub import ref_of
-from tests.support.recorded.recording import RecordedAnswer
 
 
 async def test_pull_requests_of_others_are_judged_by_the_tests_they_bring_and_nothing_is_pushed(

@@ -6,11 +6,11 @@ import pytest
 
 from bot.comments.status import render_checklist
 from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.models.metering import CEILING_KEY, RaisedCeiling
 from tests.e2e import shop
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
-from tests.support.recorded.recording import RecordedAnswer
 
 HINT = "The difference was meant for refunds: keep it out of total()."
 SLOW_TEST = RecordedAnswer(call="testing/0", turn=0, reply=shop.SCRIPT, delay=5)

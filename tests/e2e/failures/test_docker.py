@@ -15,6 +15,7 @@ from bot.data.run import RunId, RunStatus, now
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.hub.state import Repo
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
 from sandbox.engine import EnvironmentRequest
@@ -22,7 +23,6 @@ from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.docker import build_environment, containers_of
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
-from tests.support.recorded.recording import RecordedAnswer
 
 SLOW = RecordedAnswer(
     call="testing",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.generation.scripts import TestingState
 from sandbox.program import Ending
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
-from tests.support.recorded.recording import RecordedAnswer
 
 SECONDS: Final = 4
 """For one script: what never ends takes so long."""

@@ -11,12 +11,12 @@ import time_machine
 from bot.data.failure import Failure
 from bot.data.run import Run, RunStatus, now
 from bot.queue.attempt import MAX_FRUITLESS_STARTS
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.generation.editing import EditingState
 from pipeline.generation.scripts import TestingState
 from pipeline.state import Phase, ReplyKind
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.recorded.recording import RecordedAnswer
 
 TEN_MINUTES = 600.0
 QUIET = "<script>\nprint('nothing is wrong')\n</script>"

@@ -12,6 +12,7 @@ import pytest
 
 from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.state import Issue
+from capuchin_demo.recorded.recording import RecordedAnswer
 from sandbox.docker.docker_client import connect
 from tests.e2e import shop
 from tests.e2e.failures.worker_process import run_worker
@@ -19,7 +20,6 @@ from tests.e2e.harness import SECONDS, BotHarness, StartBot
 from tests.e2e.people import MAINTAINER
 from tests.support.docker import containers_of, processes_of
 from tests.support.hub import ref_of
-from tests.support.recorded.recording import RecordedAnswer
 
 SAMPLES = 2
 """As the repository's configuration has it; each may have had a call under way."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
-from tests.support.recorded.recording import RecordedAnswer
 
 BREAKING = shop.edit("    return b - a", before="    return a + b")
 ASKED = shop.edit("    return sum((a, b))", before="    return a + b")

@@ -7,10 +7,10 @@ import pytest
 from bot.data.failure import Failure
 from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.state import Issue, Repo
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.bombs import commit_bomb, git
-from tests.support.recorded.recording import RecordedAnswer
 
 
 def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:

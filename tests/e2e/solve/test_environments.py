@@ -10,6 +10,8 @@ import pytest
 
 from bot.cli import local_run
 from bot.data.failure import Failure
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.environment.health import Grade
 from pipeline.environment.prepare import EnvironmentTask, open_environment
@@ -25,8 +27,6 @@ from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import ca_bundle
-from tests.support.recorded.recording import RecordedAnswer
-from tests.support.recorded.server import RecordedServer
 
 __all__ = ["ca_bundle"]
 

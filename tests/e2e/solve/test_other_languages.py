@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
-from tests.support.recorded.recording import RecordedAnswer
 
 FILES = {
     "Makefile": (

@@ -11,13 +11,13 @@ from bot import outcomes
 from bot.archive import build_bundle
 from bot.cli.lab.learn import load_run_outcomes
 from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.lab.learning.attempts import read_attempts
 from pipeline.lab.learning.records import SolvedIssue
 from pipeline.selection.scoring import confidence as recalibration
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.recorded.recording import RecordedAnswer, Recording
-from tests.support.recorded.server import RecordedServer
 
 VERDICTS = (
     RecordedAnswer(call="prm", when=("len(items)",), reply="-", logprobs={"-": -0.1, "+": -2.4}),

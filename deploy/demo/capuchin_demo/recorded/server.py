@@ -1,137 +1,275 @@
-"""Both protocols on one port, as streams: the Anthropic API, and chat completions as of vLLM.
-
-https://platform.claude.com/docs/en/build-with-claude/streaming and
-https://platform.openai.com/docs/api-reference/chat-streaming
-"""
+"""Both protocols on one port, and a record of all requests."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.server.connections import serve_app
-from capuchin_demo.recorded.prompt_cache import PromptCache, count_tokens
-from capuchin_demo.recorded.recording import Question, Recording, read_question
-from pipeline.data.types import Usage
-from pipeline.models.providers.provider_http import CALL_HEADER
+from capuchin_demo.recorded.anthropic_api import AnthropicEncoder
+from capuchin_demo.recorded.openai_api import (
+    OpenAIEncoder,
+)
+from capuchin_demo.recorded.prompt_cache import PromptCache
+from capuchin_demo.recorded.recording import (
+    InvalidModelRequest,
+    ReceivedRequest,
+    RecordedAnswer,
+    Recording,
+    parse_anthropic_request,
+    parse_chat_request,
+)
+from capuchin_demo.recorded.responses import (
+    BlockCache,
+    ModelResponse,
+    ResponseEncoder,
+    ServiceError,
+    answering_name,
+    anthropic_model_list,
+    build_response,
+    openai_model_list,
+)
+from pipeline.models.providers.provider_http import DOCTOR_CALL
 from sandbox.frozen import replace
 
-Json = dict[str, Any]
+
+class ConnectionDropped(Exception):
+    """Breaks a connection from inside a response."""
+
+
+def to_http_response(
+    encoder: ResponseEncoder, response: ModelResponse, answer: RecordedAnswer, *, stream: bool
+) -> Response:
+    if not stream:
+        whole = JSONResponse(encoder.to_json(response))
+        if answer.cut is None:
+            return whole
+        half = bytes(whole.body)[: len(whole.body) // 2]
+        return StreamingResponse(send_chunks([half], answer), media_type="application/json")
+    parts = encoder.to_events(response)
+    half = parts.pieces[: len(parts.pieces) // 2]
+    events = [*parts.begin, *parts.pieces, *parts.end]
+    if answer.late and answer.status is not None:
+        events = [
+            *parts.begin,
+            *half,
+            encoder.encode_event(encoder.error_body(answer.status, answer.error)),
+        ]
+    elif answer.cut is not None:
+        events = [*parts.begin, *half]
+    return StreamingResponse(send_chunks(events, answer), media_type="text/event-stream")
+
+
+async def send_chunks(chunks: list[bytes], answer: RecordedAnswer) -> AsyncGenerator[bytes]:
+    for chunk in chunks:
+        yield chunk
+    if answer.cut == "drop":
+        raise ConnectionDropped
+
+
+async def wait_for_disconnect(request: Request, seconds: float) -> bool:
+    """Whether the client disconnects within `seconds`; the body has been read."""
+    try:
+        async with asyncio.timeout(seconds):
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
+
+
+def no_answer_message(received: ReceivedRequest) -> str:
+    return f"The recording has no answer for call {received.call!r}, turn {received.turn}."
+
+
+def decline(received: ReceivedRequest) -> Response:
+    """Reject a request like vLLM: a thinking limit inside the stream, all else before it."""
+    encoder = OpenAIEncoder()
+    if not (received.stream and received.thinking_tokens):
+        raise ServiceError(encoder, 400, "Unrecognized request argument supplied")
+    error_body = encoder.error_body(
+        400, "thinking_token_budget is set but reasoning_config is not configured."
+    )
+    return StreamingResponse(
+        iter([encoder.encode_event(error_body)]), media_type="text/event-stream"
+    )
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    del request
+    assert isinstance(error, ServiceError)
+    body = error.encoder.error_body(error.status, str(error))
+    # A recording is never really overloaded, so clients need not wait.
+    return JSONResponse(body, status_code=error.status, headers={"retry-after-ms": "1"})
+
 
 MODEL = "recorded-claude-sonnet-4-6"
 SCOUT = "recorded-qwen2.5-coder-32b-instruct"
 """Named as recorded, as nobody shall think that they have answered."""
 
 
+class UnexpectedRequest(NamedTuple):
+    """A request that no answer of the recording matches."""
+
+    call: str
+    turn: int
+    last_user_message: str
+    """The whole last user message."""
+
+
+Parse = Callable[[bytes, Mapping[str, str]], ReceivedRequest]
+"""Reads a request from its body and headers. Raises InvalidModelRequest."""
+
+
 class RecordedServer:
     """Answers from `recording`; counts tokens like a service with a prompt cache."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        key: str | None = None,
+        windows: Mapping[str, int | str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        extensions: bool = True,
+    ) -> None:
+        """With a `key`, requests with another key get 401. Without `extensions`, the service
+        rejects `response_format` and `logprobs` with 400, like many servers. `windows` are the
+        models that it lists, with their windows in tokens, as vLLM lists them; an adapter
+        has the name of its model in place of a window.
+        """
         self.recording = recording
-        self._cache = PromptCache(time.monotonic)
+        self.requests: list[ReceivedRequest] = []
+        """Every readable request, oldest first, including those that got an error."""
+        self.unexpected: list[UnexpectedRequest] = []
+        self.disconnected: list[ReceivedRequest] = []
+        """Requests whose client disconnected early."""
+        self._key = key
+        self._windows = windows or {}
+        self._extensions = extensions
+        self._cache = PromptCache(clock)
+        self._block_cache = BlockCache()
+        self._use_counts: Counter[int] = Counter()
+        self._fault_counts: Counter[int] = Counter()
+
+    @property
+    def unused_answers(self) -> tuple[RecordedAnswer, ...]:
+        """The answers that were never used."""
+        return tuple(a for i, a in enumerate(self.recording.answers) if not self._use_counts[i])
 
     @asynccontextmanager
-    async def serve(self, host: str) -> AsyncGenerator[str]:
-        """Serve on a free port until the block ends; yields the address without `/v1`."""
-        app = Starlette(
-            routes=[
-                Route("/v1/messages", self._answer_message, methods=["POST"]),
-                Route("/v1/chat/completions", self._answer_chat, methods=["POST"]),
-                Route("/v1/models", self._list_models),
-            ]
+    async def serve(self) -> AsyncGenerator[str]:
+        """Serve on a free port of the loopback; yields the address without `/v1`."""
+        routes = [
+            Route("/v1/messages", self._handle_messages, methods=["POST"]),
+            Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
+            Route("/v1/chat/completions", self._handle_chat, methods=["POST"]),
+            Route("/v1/models", self._list_models),
+            Route("/metrics", self._show_metrics),
+        ]
+        app = Starlette(routes=routes, exception_handlers={ServiceError: answer_error})
+        async with serve_app(app, "127.0.0.1", 0) as url:
+            yield url
+
+    async def _handle_messages(self, request: Request) -> Response:
+        return await self._handle(AnthropicEncoder(), request, parse_anthropic_request)
+
+    async def _handle_chat(self, request: Request) -> Response:
+        return await self._handle(OpenAIEncoder(), request, parse_chat_request)
+
+    async def _count_tokens(self, request: Request) -> Response:
+        received = await self._read(
+            AnthropicEncoder(), request, partial(parse_anthropic_request, counting=True)
         )
-        async with serve_app(app, host, 0) as address:
-            yield address
-
-    async def _answer_message(self, request: Request) -> Response:
-        question = await _read(request)
-        reply = self._find_reply(question)
-        if reply is None:
-            error = {"type": "invalid_request_error", "message": _no_answer(question)}
-            return JSONResponse({"type": "error", "error": error}, 400)
-        events = _anthropic_events(question, reply, self._count(question, reply))
-        return _stream(f"event: {data['type']}\ndata: {json.dumps(data)}\n\n" for data in events)
-
-    async def _answer_chat(self, request: Request) -> Response:
-        question = await _read(request)
-        reply = self._find_reply(question)
-        if reply is None:
-            error = {"message": _no_answer(question), "type": "BadRequestError", "code": 400}
-            return JSONResponse({"error": error}, 400)
-        # vLLM caches every prefix.
-        question = question._replace(parts=[p._replace(marked=True) for p in question.parts])
-        chunks = _chat_chunks(question, reply, self._count(question, reply))
-        sent = [*map(json.dumps, chunks), "[DONE]"]
-        return _stream(f"data: {data}\n\n" for data in sent)
+        counted = PromptCache(time.monotonic).count_usage(received.model, received.parts)
+        return JSONResponse({"input_tokens": counted.input + counted.cache_write})
 
     async def _list_models(self, request: Request) -> Response:
+        anthropic = "anthropic-version" in request.headers
+        self._check_key(request, AnthropicEncoder() if anthropic else OpenAIEncoder())
+        received = {answering_name(question.model) for question in self.requests}
+        names = [MODEL, *sorted(received - {MODEL})]
+        if anthropic:
+            return JSONResponse(anthropic_model_list(names))
+        return JSONResponse(openai_model_list([*self._windows] or names, self._windows))
+
+    async def _show_metrics(self, request: Request) -> Response:
+        """vLLM's two counters on the efficiency of its prefix cache."""
         del request
-        data = [{"id": name, "object": "model", "type": "model"} for name in (MODEL, SCOUT)]
-        return JSONResponse({"object": "list", "data": data, "has_more": False})
+        counts = {"queries": self._block_cache.queries, "hits": self._block_cache.hits}
+        lines = [f'vllm:prefix_cache_{name}_total{{engine="0"}} {n}' for name, n in counts.items()]
+        return PlainTextResponse("\n".join(lines) + "\n")
 
-    def _find_reply(self, question: Question) -> str | None:
-        fitting = (one.reply for one in self.recording.answers if one.matches(question))
-        return next(fitting, None)
+    def _check_key(self, request: Request, encoder: ResponseEncoder) -> None:
+        shown = request.headers.get("x-api-key", request.headers.get("authorization", ""))
+        if self._key is not None and shown.removeprefix("Bearer ") != self._key:
+            raise ServiceError(encoder, 401, "invalid x-api-key")
 
-    def _count(self, question: Question, reply: str) -> Usage:
-        prompt = self._cache.count_usage(question.model, question.parts)
-        return replace(prompt, output=count_tokens(reply))
+    async def _read(
+        self, encoder: ResponseEncoder, request: Request, parse: Parse
+    ) -> ReceivedRequest:
+        self._check_key(request, encoder)
+        try:
+            return parse(await request.body(), request.headers)
+        except InvalidModelRequest as bad:
+            raise ServiceError(encoder, 400, str(bad)) from bad
 
+    async def _handle(self, encoder: ResponseEncoder, request: Request, parse: Parse) -> Response:
+        received = await self._read(encoder, request, parse)
+        unusual = received.response_format or received.alternatives or received.thinking_tokens
+        if unusual and not (self._extensions or received.protocol == "anthropic"):
+            self.requests.append(received)
+            return decline(received)
+        answer = self._choose_answer(received)
+        if answer is None:
+            raise ServiceError(encoder, 400, no_answer_message(received))
+        if answer.delay and await wait_for_disconnect(request, answer.delay):
+            self.disconnected.append(received)
+            return Response(status_code=499)  # the client is gone
+        if answer.status is not None and not answer.late:
+            raise ServiceError(encoder, answer.status, answer.error)
+        return to_http_response(
+            encoder, self._build_response(answer, received), answer, stream=received.stream
+        )
 
-async def _read(request: Request) -> Question:
-    return read_question(request.headers.get(CALL_HEADER, ""), await request.json())
+    def _choose_answer(self, received: ReceivedRequest) -> RecordedAnswer | None:
+        """The answer to use; None, and recorded as unexpected, if none matches."""
+        self.requests.append(received)
+        chosen = self.recording.choose(received)
+        if chosen is None and received.call == DOCTOR_CALL:  # few recordings have its question
+            return RecordedAnswer(call=DOCTOR_CALL, turn=0, reply="ok")
+        if chosen is None:
+            self.unexpected.append(
+                UnexpectedRequest(received.call, received.turn, received.last_user_message)
+            )
+            return None
+        return self._apply_fault(chosen)
 
+    def _build_response(self, answer: RecordedAnswer, received: ReceivedRequest) -> ModelResponse:
+        self._block_cache.add(received.model, received.parts)
+        return build_response(
+            answer,
+            received,
+            self._cache.count_usage(received.model, received.parts),
+            len(self.requests),
+        )
 
-def _stream(events: Iterable[str]) -> Response:
-    return StreamingResponse(iter(events), media_type="text/event-stream")
-
-
-def _no_answer(question: Question) -> str:
-    return f"The recording has no answer for call {question.call!r}, turn {question.turn}."
-
-
-def _anthropic_events(question: Question, reply: str, usage: Usage) -> list[Json]:
-    counted = {
-        "input_tokens": usage.input,
-        "cache_read_input_tokens": usage.cache_read,
-        "cache_creation_input_tokens": usage.cache_write,
-        "output_tokens": 1,
-    }
-    message: Json = {"id": "msg_recorded", "type": "message", "role": "assistant", "content": []}
-    message |= {"model": question.model, "stop_reason": None, "usage": counted}
-    delta = {"type": "text_delta", "text": reply}
-    end: Json = {"stop_reason": "end_turn", "stop_sequence": None}
-    return [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": end, "usage": {"output_tokens": usage.output}},
-        {"type": "message_stop"},
-    ]
-
-
-def _chat_chunks(question: Question, reply: str, usage: Usage) -> list[Json]:
-    base: Json = {"id": "chatcmpl-recorded", "object": "chat.completion.chunk", "created": 0}
-    base |= {"model": question.model}
-    prompt = usage.input + usage.cache_read + usage.cache_write
-    counted = {
-        "prompt_tokens": prompt,
-        "completion_tokens": usage.output,
-        "total_tokens": prompt + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cache_read},
-    }
-    delta = {"role": "assistant", "content": reply}
-    return [
-        {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
-        {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-        {**base, "choices": [], "usage": counted},
-    ]
+    def _apply_fault(self, chosen: int) -> RecordedAnswer:
+        """The answer with its fault, or without it after `times` faults."""
+        answer = self.recording.answers[chosen]
+        self._use_counts[chosen] += 1
+        fails = answer.status is not None or answer.cut is not None
+        if not fails or (answer.times is not None and self._fault_counts[chosen] >= answer.times):
+            return replace(answer, status=None, cut=None, late=False)
+        self._fault_counts[chosen] += 1
+        return answer

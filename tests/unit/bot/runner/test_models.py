@@ -14,6 +14,8 @@ from pydantic import SecretStr
 from bot.comments.pull_request import price_notes, render_cost
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.code_places import Located
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
@@ -22,8 +24,6 @@ from pipeline.models.metering import Meter
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from sandbox.frozen import replace
-from tests.support.recorded.recording import Recording
-from tests.support.recorded.server import RecordedServer
 
 NAME = "claude-haiku-4-5"
 SAID = (Message(role="user", text="Hi"),)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capuchin_demo.recorded.prompt_cache import TTL_SECONDS, PromptCache, PromptPart
+from capuchin_demo.recorded.recording import ReceivedRequest, Recording, RecordingError
 from pipeline.data.types import Usage
 from pipeline.models.base import Message
-from tests.support.recorded.recording import ReceivedRequest, Recording, RecordingError
 
 
 def asked(call: str, last: str = "Hello?", *, system: str = "", turn: int = 0) -> ReceivedRequest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.recorded.responses import ModelResponse, StreamEvents
+from capuchin_demo.recorded.responses import ModelResponse, StreamEvents
 
 _STOP = {
     "end": "end_turn",

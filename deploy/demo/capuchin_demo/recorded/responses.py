@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from capuchin_demo.recorded.prompt_cache import CHARACTERS_PER_TOKEN, PromptPart, count_tokens
+from capuchin_demo.recorded.recording import ReceivedRequest, RecordedAnswer
 from pipeline.data.types import Usage
 from sandbox.frozen import replace
-from tests.support.recorded.recording import ReceivedRequest, RecordedAnswer
 
 BLOCK_TOKENS = 16
 """vLLM's default."""

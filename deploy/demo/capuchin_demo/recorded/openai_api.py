@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.recorded.responses import (
+from capuchin_demo.recorded.responses import (
     ModelResponse,
     StreamEvents,
 )
