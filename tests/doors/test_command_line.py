@@ -95,6 +95,8 @@ def test_an_invalid_option_is_wrong_usage(command: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
+        "",
+        "nonsense",
         "fix",
         "fix https://example.com/a/b/issues/1 --repo .",
         "fix --repo .",
@@ -129,6 +131,9 @@ def test_an_invalid_option_is_wrong_usage(command: str) -> None:
         "setup --public-url nowhere",
         "setup --public-url https://bot.example.com --org a/b",
         "serve --port x",
+        "serve --port=-1",
+        "setup --port 65536",
+        "demo --port x",
     ],
 )
 def test_wrong_usage_is_2(words: str, tmp_path: Path) -> None:

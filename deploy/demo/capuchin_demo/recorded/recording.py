@@ -81,7 +81,7 @@ class _AnthropicBody(_RequestModel):
     model: str = Field(min_length=1)
     messages: tuple[_AnthropicTurn, ...] = Field(min_length=1)
     system: TextBlocks = ()
-    max_tokens: int | None = Field(default=None, ge=0)
+    max_tokens: int = Field(ge=0)
     thinking: _ThinkingOptions | None = None
     stream: bool = False
     temperature: float | None = None
@@ -199,10 +199,8 @@ class ReceivedRequest(BaseModel):
         return texts[-1] if texts else ""
 
 
-def parse_anthropic_request(
-    body: bytes, headers: Mapping[str, str], *, counting: bool = False
-) -> ReceivedRequest:
-    """Parse `POST /v1/messages`, or `/v1/messages/count_tokens` if `counting`.
+def parse_anthropic_request(body: bytes, headers: Mapping[str, str]) -> ReceivedRequest:
+    """Parse `POST /v1/messages`.
 
     Raises:
         InvalidModelRequest: Anthropic's service would respond 400.
@@ -210,10 +208,8 @@ def parse_anthropic_request(
     sent = parse_body(_AnthropicBody, body)
     blocks = [("system", block) for block in sent.system]
     blocks += [(turn.role, block) for turn in sent.messages for block in turn.texts]
-    if not counting and sent.max_tokens is None:
-        raise InvalidModelRequest("max_tokens: Field required")
     budget = (sent.thinking.budget_tokens if sent.thinking else None) or 0
-    if sent.max_tokens is not None and sent.max_tokens <= budget:
+    if sent.max_tokens <= budget:
         raise InvalidModelRequest("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if sent.temperature is not None:
         raise InvalidModelRequest("temperature: Extra inputs are not permitted")
@@ -292,10 +288,6 @@ def parse_body(kind: type[B], body: bytes) -> B:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidModelRequest(f"{where}: {first['msg']}" if where else first["msg"]) from error
-
-
-class RecordingError(Exception):
-    """The file is not a recording; the text says where and why."""
 
 
 def _as_list(value: object) -> object:
@@ -397,21 +389,5 @@ class Recording(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Recording:
-        """Read a YAML or JSON file.
-
-        Raises:
-            RecordingError: the file is not valid; the text has one line for each error.
-        """
-        try:
-            data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise RecordingError(f"{path.name} cannot be read: {error}") from error
-        try:
-            return cls.model_validate(data)
-        except ValidationError as error:
-            lines = [f"{_field_path(e['loc'])}: {e['msg']}" for e in error.errors()]
-            raise RecordingError(f"{path.name} is not a recording.\n" + "\n".join(lines)) from error
-
-
-def _field_path(loc: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in loc) or "the file"
+        """Read a YAML or JSON file. Raises ValidationError: it holds no recording."""
+        return cls.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))

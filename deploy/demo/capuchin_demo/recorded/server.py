@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import NamedTuple
 
 from starlette.applications import Starlette
@@ -159,20 +158,13 @@ class RecordedServer:
         self._extensions = extensions
         self._cache = PromptCache(clock)
         self._block_cache = BlockCache()
-        self._use_counts: Counter[int] = Counter()
         self._fault_counts: Counter[int] = Counter()
-
-    @property
-    def unused_answers(self) -> tuple[RecordedAnswer, ...]:
-        """The answers that were never used."""
-        return tuple(a for i, a in enumerate(self.recording.answers) if not self._use_counts[i])
 
     @asynccontextmanager
     async def serve(self) -> AsyncGenerator[str]:
         """Serve on a free port of the loopback; yields the address without `/v1`."""
         routes = [
             Route("/v1/messages", self._handle_messages, methods=["POST"]),
-            Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
             Route("/v1/chat/completions", self._handle_chat, methods=["POST"]),
             Route("/v1/models", self._list_models),
             Route("/metrics", self._show_metrics),
@@ -186,13 +178,6 @@ class RecordedServer:
 
     async def _handle_chat(self, request: Request) -> Response:
         return await self._handle(OpenAIEncoder(), request, parse_chat_request)
-
-    async def _count_tokens(self, request: Request) -> Response:
-        received = await self._read(
-            AnthropicEncoder(), request, partial(parse_anthropic_request, counting=True)
-        )
-        counted = PromptCache(time.monotonic).count_usage(received.model, received.parts)
-        return JSONResponse({"input_tokens": counted.input + counted.cache_write})
 
     async def _list_models(self, request: Request) -> Response:
         anthropic = "anthropic-version" in request.headers
@@ -267,7 +252,6 @@ class RecordedServer:
     def _apply_fault(self, chosen: int) -> RecordedAnswer:
         """The answer with its fault, or without it after `times` faults."""
         answer = self.recording.answers[chosen]
-        self._use_counts[chosen] += 1
         fails = answer.status is not None or answer.cut is not None
         if not fails or (answer.times is not None and self._fault_counts[chosen] >= answer.times):
             return replace(answer, status=None, cut=None, late=False)

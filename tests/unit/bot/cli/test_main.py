@@ -15,7 +15,6 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 
@@ -58,13 +57,6 @@ def here(*words: str, cwd: Path = ROOT) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-@pytest.mark.parametrize("words", [(), ("nonsense",), ("config",), ("serve", "--port", "x")])
-def test_wrong_usage_is_2(words: tuple[str, ...]) -> None:
-    code, out, err = here(*words)
-    assert (code, out) == (2, "")
-    assert err.startswith("usage: capuchin")
-
-
 @pytest.mark.parametrize(
     ("command", "env", "sentence"),
     [
@@ -105,19 +97,6 @@ def test_a_file_of_variables_is_read_and_the_environment_wins(
     assert said.startswith("capuchin: CAPUCHIN_GITHUB_PRIVATE_KEY is not set.")
     code, _, err = here("serve", "--env", str(tmp_path / "absent"))
     assert (code, str(tmp_path / "absent") in err) == (2, True)
-
-
-def test_the_version_is_reported() -> None:
-    code, out, _ = capuchin("--version")
-    assert (code, out) == (0, f"capuchin {version('capuchin-bot')}\n")
-
-
-@pytest.mark.parametrize("command", [("serve",), ("setup",), ("demo",)])
-def test_an_invalid_port_is_wrong_usage(command: tuple[str]) -> None:
-    for number in ("x", "-1", "65536"):
-        code, _, err = here(*command, f"--port={number}")
-        assert code == 2
-        assert "is not a port" in err
 
 
 def test_a_missing_demo_is_one_sentence_that_says_how_to_install_it(
@@ -189,17 +168,6 @@ sys.exit(", ".join(found) or None)
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_config_check_names_the_place(tmp_path: Path) -> None:
-    file = tmp_path / "c.yml"
-    file.write_text("version: 1\nsampels: 3\n")
-    code, out, err = capuchin("config", "check", str(file))
-    assert (code, out) == (1, "")
-    assert err == f'{file}:2:1: There is no setting "sampels". Did you mean "samples"?\n'
-    code, out, _ = capuchin("config", "check", "--json", str(file))
-    assert code == 1
-    assert json.loads(out)["problem"]["line"] == 2
-
-
 def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
     file.write_text("python: 3.10\nunproven: drafft\ntrust: 3\ndraft: untilgreen\nsampels: 3\n")
@@ -254,29 +222,6 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, action: str) 
         assert (code, out, err) == (2, "", f"{name} cannot be read.\n")
 
 
-def test_config_show_prints_every_setting(tmp_path: Path) -> None:
-    (tmp_path / "c.yml").write_text("samples: 2")
-    code, out, _ = here("config", "show", "--json", "c.yml", cwd=tmp_path)
-    shown = json.loads(out)
-    assert (code, shown["samples"], shown["minutes"]) == (0, 2, 120)
-    assert here("config", "show", "c.yml", cwd=tmp_path)[1].startswith("version: 1\n")
-
-
-def test_config_show_explains_where_each_value_is_from(tmp_path: Path) -> None:
-    (tmp_path / "ours.yml").write_text("samples: 2")
-    (tmp_path / "theirs.yml").write_text("samples: 3\nminutes: 4")
-    words = ("config", "show", "--explain", "--defaults", "theirs.yml", "ours.yml")
-    code, out, _ = here(*words, cwd=tmp_path)
-    assert code == 0
-    lines = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
-    assert lines["samples"] == ["2", "#", "ours.yml"]
-    rows = json.loads(here(*words, "--json", cwd=tmp_path)[1])
-    assert {"key": "minutes", "value": 4, "from": "theirs.yml"} in rows
-    (tmp_path / "theirs.yml").write_text("x: 1")
-    code, _, err = here(*words, cwd=tmp_path)
-    assert (code, err) == (1, 'theirs.yml:1:1: There is no setting "x".\n')
-
-
 def test_config_check_takes_several_files(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("samples: 2")
     (tmp_path / "b.yml").write_text("samples: 0")
@@ -284,11 +229,6 @@ def test_config_check_takes_several_files(tmp_path: Path) -> None:
     assert code == 1
     assert [each["valid"] for each in json.loads(out)] == [True, False]
     assert err.startswith("a.yml: valid.\nb.yml:1:10: ")
-
-
-def test_config_schema_is_json() -> None:
-    code, out, _ = capuchin("config", "schema")
-    assert (code, json.loads(out)["type"]) == (0, "object")
 
 
 def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> None:

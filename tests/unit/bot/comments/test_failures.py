@@ -47,18 +47,6 @@ def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
     assert said.startswith("I did not find a fix that I am confident in: I could not write a test")
 
 
-def test_an_invalid_configuration_is_reported_with_its_line() -> None:
-    detail = "`.github/capuchin.yml`, line 3: There is no setting @x."
-    said = failures.failure_reason(Failure.CONFIG_INVALID, FailureFacts(words=detail))
-    assert "not valid: `.github/capuchin.yml`, line 3: There is no setting @\u200bx." in said
-
-
-def test_a_failed_installation_names_the_step() -> None:
-    said = failures.failure_reason(Failure.ENVIRONMENT, FailureFacts(command="pip install `x`"))
-    assert "`` pip install `x` `` failed." in said
-    assert "log" not in said
-
-
 def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts() -> None:
     failed = EnvironmentFailed(
         "It @needs\nmore.", command="make\n@all", log="</details>\n```\n@bob"

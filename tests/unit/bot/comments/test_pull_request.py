@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from bot.comments import pull_request
@@ -18,27 +16,6 @@ from tests.support.data.diffs import diff_of
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
 
 SPLIT = "\u200b"
-
-
-def test_the_body_holds_the_evidence_in_order() -> None:
-    body = pull_request.pull_body(a_run(), a_selection(), ACCOUNTS)
-    wanted = [
-        "## What was wrong\n\n`total()` subtracts.",
-        "## What changed\n\nIt adds now.",
-        "\n\nFixes #7\n\n",
-        "`tests/test_total.py` is new. It fails on the original code and passes with the change",
-        "```text\nassert -1 == 3\n1 failed\n```",
-        "```text\n1 passed\n```",
-        "It passes both scripts that reproduce the issue.",
-        "correct with a probability of 85%",
-        "| before | 2 | 1 |\n| after | 3 | 0 |",
-        "## Limits",
-        "Models: recorded answers. Recorded answers were saved beforehand",
-        "| testing (scripts) | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
-        pull_marker(RunId("r1")),
-    ]
-    places = [body.index(part) for part in wanted]
-    assert places == sorted(places)
 
 
 def test_the_body_says_whose_the_test_is() -> None:
@@ -83,20 +60,6 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     listed = render_edits(edits)
     assert "It passes 0 of 2 scripts. It is the same code as edit A." in listed
     assert listed.count("```diff") == 1
-
-
-def test_the_table_shows_the_unedited_code_first() -> None:
-    selection = a_selection()
-    table = render_vote_table(selection.evidence.votes, selection.candidate)
-    assert table.splitlines() == [
-        "| | script 1 | script 2 | passes |",
-        "|---|:-:|:-:|:-:|",
-        "| unedited code | ❌ | ❌ | 0 |",
-        "| **A (chosen)** | ✅ | ✅ | 2 |",
-        "| B | 💥 | ⏱ | 0 |",
-        "",
-        "❌ fails · 💥 no verdict · ⏱ times out · ✅ passes",
-    ]
 
 
 def test_what_a_sample_left_stands_above_its_diff_as_inert_text() -> None:
@@ -292,11 +255,6 @@ def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
     assert "The same kind of model" not in limits
 
 
-def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
-    body = body_with_suite(whole=9000, chosen="those that use the changed code")
-    assert re.search(r"\b9,000 tests .*\b2 with it: those that use the changed code\.", body)
-
-
 def test_where_the_time_was_too_short_for_all_tests_no_two_counts_of_them_are_told() -> None:
     """Six figures stood there, none of which was the sum of two others."""
     suite = a_selection().evidence.suite
@@ -335,25 +293,6 @@ def test_one_test_is_counted_as_one() -> None:
     near = body_with_suite(whole=0, chosen="those in the 2 test files nearest to the edit")
     assert "none broken (I ran those in the 2 test files nearest to the edit)" in near
     assert "Of 1 test that passes without the change, I ran 1 with it" in body
-
-
-def test_a_test_that_fails_otherwise_with_the_edit_is_a_limit() -> None:
-    selection = a_selection()
-    suite = selection.evidence.suite
-    assert suite is not None
-    name = "tests/test_home.py::test_home"
-    before = replace(
-        suite.before, failed=("old", name), raised={"old": "OSError", name: "IsADirectoryError"}
-    )
-    after = replace(
-        suite.after, failed=("old", name), raised={"old": "OSError", name: "AssertionError"}
-    )
-    evidence = replace(selection.evidence, suite=replace(suite, before=before, after=after))
-    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ())
-    assert f"{name}: IsADirectoryError without it, AssertionError with it\n" in body
-    assert "```text\nold\n```" in body
-    limit = next(line for line in body.split("\n") if line.startswith(f"- `{name}`"))
-    assert limit.index("`IsADirectoryError`") < limit.index("`AssertionError`")
 
 
 def test_names_of_tests_cannot_leave_their_block() -> None:
@@ -479,14 +418,3 @@ def test_the_output_of_the_repositorys_tests_is_the_first_failure_and_the_summar
     assert "no opts 0" in shown
     assert "no opts 1" not in shown
     assert "[... 4 more failures left out ...]" in shown
-
-
-def test_long_output_is_cut_between_lines_and_keeps_its_last_forty() -> None:
-    lines = [f"line {n} of the output, which is long enough to be cut" for n in range(3000)]
-    body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
-    start = body.index("line 0 of")
-    fenced = body[start : body.index("```", start)].rstrip("\n").splitlines()
-    assert fenced[-40:] == lines[-40:]
-    assert {line for line in fenced if line not in lines} == {
-        line for line in fenced if "left out" in line
-    }
