@@ -23,8 +23,7 @@ from tests.support.data.solver_shop import (
     Shop,
     open_shop,
 )
-from tests.support.fakes import Answer, ScriptedModel
-from tests.support.forked_python import ENVIRONMENT
+from tests.support.fakes import ENVIRONMENT, Answer, ScriptedModel
 
 TEST = "tests/test_total.py"
 TEXT = b"from shop.till import total\n\n\ndef test_it():\n    assert total([1, 2]) == 3\n"

@@ -39,8 +39,14 @@ from tests.support.data.solver_shop import (
     script,
     simple,
 )
-from tests.support.fakes import Answer, CountingStore, DyingStore, Killed, ScriptedModel
-from tests.support.forked_python import ENVIRONMENT
+from tests.support.fakes import (
+    ENVIRONMENT,
+    Answer,
+    CountingStore,
+    DyingStore,
+    Killed,
+    ScriptedModel,
+)
 
 COMMENTED_EDIT = GOOD_EDIT.replace("+= price", "+= price  # Every price counts.")
 FOUR_SAMPLES: dict[str, list[Answer]] = {

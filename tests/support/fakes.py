@@ -29,9 +29,12 @@ from sandbox.guest.supervisor.capture import capture_changes
 from sandbox.layout import CHECKOUT
 from sandbox.program import COMMAND_PATH, CommandRun, Ending, Execution, Program
 from sandbox.tree import Tree
-from tests.support.fork_server import is_program
-from tests.support.forked_python import ENVIRONMENT, run_forked
 
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
+    "PYTHONHASHSEED": "0",
+}
 Answer = str | Exception | Callable[[Sequence[Message]], str]
 
 
@@ -202,9 +205,8 @@ async def _execute(
     argv: Sequence[str], root: Path, seconds: float, env: Mapping[str, str]
 ) -> Execution:
     env = {**ENVIRONMENT, "PYTHONPATH": str(root), **env}
-    run = run_forked if argv[0] == sys.executable and is_program(argv, env) else run_process
     try:
-        code, output = await run(argv, root, seconds, env)
+        code, output = await run_process(argv, root, seconds, env)
     except TimeoutError:
         return Execution(exit_code=None, output="", seconds=seconds, ending=Ending.TIMEOUT)
     # The same run prints the same: always in one place, and in the same time.

@@ -12,17 +12,7 @@ def read_processes(name: str) -> Iterator[tuple[Path, bytes]]:
 
     A process may end at any moment. `Path.glob` asks whether the file is there, and fails then.
     """
-    for path in _find(name):
-        with suppress(OSError):
-            yield path, path.read_bytes()
-
-
-def read_links(name: str) -> Iterator[tuple[Path, str]]:
-    """Where the link `name` of every process leads, with its path."""
-    for path in _find(name):
-        with suppress(OSError):
-            yield path, str(path.readlink())
-
-
-def _find(name: str) -> list[Path]:
-    return [folder / name for folder in Path("/proc").iterdir() if folder.name.isdecimal()]
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                yield folder / name, (folder / name).read_bytes()

@@ -17,7 +17,7 @@ from pipeline.languages.python.source import (
 )
 from pipeline.languages.registry import detect_conventions
 from tests.support.data.repositories import make_codebase
-from tests.support.forked_python import ENVIRONMENT, run_forked
+from tests.support.fakes import ENVIRONMENT, run_process
 
 PATH = "tests/test_log.py"
 OLD = '''\
@@ -123,7 +123,7 @@ async def conventions(tmp_path: Path) -> Conventions:
 async def run(text: str, folder: Path) -> int:
     folder.mkdir()
     (folder / "script.py").write_text(text)
-    code, _ = await run_forked([sys.executable, "script.py"], folder, 100, ENVIRONMENT)
+    code, _ = await run_process([sys.executable, "script.py"], folder, 100, ENVIRONMENT)
     return code
 
 
