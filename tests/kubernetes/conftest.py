@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from tests.kubernetes.cluster import DEPLOY, RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE, make_engine
@@ -23,11 +24,26 @@ __all__ = ["ca_bundle", "execute", "run_id"]
 
 CONTRACTS = ("command", "execution", "isolation", "limits")
 
-pytest.register_assert_rewrite(*(f"tests.contracts.sandbox.{name}_contract" for name in CONTRACTS))
+ATTACKS = ("host_access", "privilege", "processes")
+
+pytest.register_assert_rewrite(
+    *(f"tests.contracts.sandbox.{name}_contract" for name in CONTRACTS),
+    *(f"tests.safety.{name}_attacks" for name in ATTACKS),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kubernetes", type=Path, help="what deploy/kubernetes-build.sh built")
+
+
+@pytest.fixture(scope="session")
+def gvisor() -> None:
+    """Pods run under the node's own kernel."""
+
+
+@pytest.fixture(scope="session")
+def mode() -> ConfiguredMode:
+    return "warm"
 
 
 @pytest.fixture(scope="session")

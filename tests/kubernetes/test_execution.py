@@ -7,15 +7,17 @@ import asyncio
 import pytest
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
-from sandbox.program import Program, python_script
+from sandbox.program import python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the tests themselves
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403
 from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
 from tests.contracts.sandbox.limits_contract import *  # noqa: F403
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import NAMESPACE
+from tests.safety.host_access_attacks import *  # noqa: F403 - attacks on a pod
+from tests.safety.privilege_attacks import *  # noqa: F403
+from tests.safety.processes_attacks import *  # noqa: F403
 from tests.support.docker import Execute
 
 
@@ -28,13 +30,6 @@ async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(
     async with asyncio.timeout(120):  # its node had nothing to end, but takes its time
         while cluster.read("-n", NAMESPACE, "pods")["items"]:
             await asyncio.sleep(0.5)
-
-
-async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSession) -> None:
-    lines = "".join(f"+{number}\n" for number in range(40_000))
-    diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
-    run = await sandbox.run(Program(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20))
-    assert run.output == "".join(f"{number}\n" for number in range(40_000))
 
 
 async def test_a_pod_sees_no_network_and_no_privilege(execute: Execute) -> None:

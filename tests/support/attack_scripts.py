@@ -93,6 +93,10 @@ for _ in range(30):
         hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(1000)
 os.wait()
 """,
+    "files count": """
+open('/tmp/a', 'wb').write(bytes(60 << 20)); open('a', 'wb').write(bytes(60 << 20))
+hoard = bytearray(200 << 20)
+""",
     "a file without a name": """
 import os
 handle = os.memfd_create("bomb")
