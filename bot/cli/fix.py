@@ -81,6 +81,10 @@ def register(subparsers: Subparsers) -> None:
         help="samples: start edits from the ranked files; search: find the lines to change first; "
         "codemonkeys, swe_reasoner: a paper's method as published, as a control",
     )  # fmt: skip
+    parser.add_argument(
+        "--root", default="", metavar="DIR",
+        help="the project's folder in the repository, above what its settings file says",
+    )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits to try")
     parser.add_argument(
         "--as-of", type=_parse_date, metavar="DATE",

@@ -138,7 +138,7 @@ class LocalRequest:
     """The issue on GitHub, instead of `repo` and `issue`."""
     out: Path | None
     root: str = ""
-    """The project's folder; empty: as the settings file says."""
+    """The project's folder; empty: as the settings file says. `capuchin fix` alone has it."""
     json: bool
     options: Mapping[str, object]
     """The pipeline's options that the command line sets; they win over the settings file."""
@@ -160,10 +160,6 @@ def add_run_options(parser: argparse.ArgumentParser, *, required: bool = True) -
     parser.add_argument(
         "--issue", required=required, type=Path, metavar="FILE",
         help="a text file whose first line is the issue's title",
-    )  # fmt: skip
-    parser.add_argument(
-        "--root", default="", metavar="DIR",
-        help="the project's folder in the repository, above what its settings file says",
     )  # fmt: skip
     parser.add_argument(
         "--budget", dest="dollars", type=float, metavar="DOLLARS",

@@ -16,7 +16,6 @@ from pydantic import SecretStr
 
 from bot.cli import FAILED, Subparsers, parse_port
 from bot.errors import BotError
-from bot.github.credentials import MAX_NAME_LENGTH
 from bot.settings import Settings, SettingsError, variable_name
 from sandbox.frozen import replace
 
@@ -86,7 +85,6 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--org", default="", help="create the App for this organisation instead of yourself"
     )
-    parser.add_argument("--name", default="", help="the App's name (default: the name in app.yml)")
     parser.add_argument(
         "--env",
         type=Path,
@@ -118,8 +116,6 @@ def _run(args: argparse.Namespace) -> int:
         args.org = _ask_for_organisation()
     if args.org and not re.fullmatch(r"[A-Za-z0-9-]{1,39}", args.org):
         raise SettingsError(f"--org: {args.org!r} is not a valid organisation name.")
-    if len(args.name) > MAX_NAME_LENGTH:
-        raise SettingsError(f"--name: GitHub accepts at most {MAX_NAME_LENGTH} characters.")
     settings = replace(settings, public_url=public_url, github_url=github_url)
 
     try:
@@ -156,7 +152,6 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         settings.github_url,
         args.org,
         lambda back: build_manifest(
-            name=args.name,
             public_url=settings.public_url,
             redirect_url=back,
             webhook=not args.no_webhook,

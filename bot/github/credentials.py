@@ -231,7 +231,7 @@ def describe_missing(granted: AppFacts | InstallationFacts, *, silent: bool = Fa
 
     `silent`: the App is sent no events on purpose.
     """
-    wanted = build_manifest(name="", public_url="", redirect_url="")
+    wanted = build_manifest(public_url="", redirect_url="")
     events = () if silent else sorted(set(wanted["default_events"]) - set(granted.events))
     missing = {
         "permissions": find_missing(wanted["default_permissions"], granted.permissions),
@@ -283,12 +283,10 @@ _PACKAGED_PATH: Final = Path(__file__).parents[2] / "app.yml"
 """Its place in an installed package."""
 _SOURCE_PATH: Final = Path(__file__).parents[3] / "app.yml"
 """Its place in the repository."""
-MAX_NAME_LENGTH: Final = 34
-"""GitHub's limit for an App's name."""
 
 
 def build_manifest(
-    *, name: str, public_url: str, redirect_url: str, webhook: bool = True
+    *, public_url: str, redirect_url: str, webhook: bool = True
 ) -> dict[str, Any]:
     """The manifest from which GitHub creates the App.
 
@@ -300,7 +298,6 @@ def build_manifest(
     hook = {"url": f"{public_url.rstrip('/')}/webhook", "active": True}
     manifest = {
         **written,
-        "name": name or written["name"],
         # GitHub wants an address also of a hook that is switched off.
         "hook_attributes": hook if webhook else {"url": written["url"], "active": False},
         "redirect_url": redirect_url,

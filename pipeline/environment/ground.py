@@ -68,7 +68,7 @@ class Ground(Frozen):
         names = join_names([f"`{one or '.'}`" for one in self.projects[:8]])
         return (
             f"Of {len(self.projects)} projects ({names}) `{root}` is installed; the setting "
-            "`root`, or `--root`, names another."
+            "`root`, or `capuchin fix --root`, names another."
         )
 
     def project_of(self, path: str) -> str:

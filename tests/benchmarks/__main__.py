@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks.bot import demo_run, flood, pickup, poll, scale, start, webhook
+from tests.benchmarks.bot import flood, pickup, poll, scale, start, webhook
 from tests.benchmarks.context import recall
 from tests.benchmarks.pipeline import (
     control,
@@ -32,7 +32,6 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "control": control.measure,
     "explore": explore.measure,
     "filtering": filtering.measure,
-    "run": demo_run.measure,
     "languages": languages.measure,
     "matrix": matrix.measure,
 }

@@ -361,13 +361,6 @@ async def test_an_empty_repository_is_said_to_be_empty(tmp_path: Path) -> None:
     assert (await unsolved(shop, ScriptedModel({}))).reason == "empty repository"
 
 
-async def test_a_repository_without_code_is_said_to_have_none(tmp_path: Path) -> None:
-    shop = await open_shop(tmp_path, {"README.md": "No till.\n", "docs/a.rst": "a\n"})
-    no = await unsolved(shop, ScriptedModel({}))
-    assert no.reason == "no source files"
-    assert "no code" in no.details[0]
-
-
 async def test_an_issue_about_nothing_in_the_code_has_no_relevant_files(tmp_path: Path) -> None:
     shop = await open_shop(tmp_path, {"zzz.py": "qqq = 1\n"})
     no = await unsolved(shop, ScriptedModel({}), scout=False)

@@ -147,7 +147,7 @@ async def test_the_keys_are_the_apps_and_their_owner_alone_reads_them(
 ) -> None:
     (tmp_path / "env").write_text("OTHER=1\n")
     (tmp_path / "env").chmod(0o644)
-    async with setting_up(hub, tmp_path, "--name", "Acme's monkey") as setting:
+    async with setting_up(hub, tmp_path) as setting:
         await setting.through()
         await setting.ended()
     file = tmp_path / "env"
@@ -156,7 +156,7 @@ async def test_the_keys_are_the_apps_and_their_owner_alone_reads_them(
     assert lines[0] == "OTHER=1"
     values = {name: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
     settings = Settings.from_env(values)
-    assert (settings.app_name, settings.public_url) == ("acme-s-monkey", PUBLIC)
+    assert (settings.app_name, settings.public_url) == ("capuchin", PUBLIC)
     assert [repo async for repo in GitHubApp(settings).list_repositories()] == []
     assert hub.app.permissions["checks"] == "write"
     assert "workflows" not in hub.app.permissions
@@ -215,10 +215,6 @@ async def test_a_code_that_github_does_not_know_is_reported(hub: LocalHub, tmp_p
         (
             ("--public-url", PUBLIC, "--org", "a/b"),
             "--org: 'a/b' is not a valid organisation name.",
-        ),
-        (
-            ("--public-url", PUBLIC, "--name", "x" * 35),
-            "--name: GitHub accepts at most 34 characters",
         ),
     ],
 )

@@ -131,25 +131,21 @@ async def test_an_empty_repository_is_reported(manual_bot: BotHarness, hub: Loca
     assert "no commits yet" in issue.comments[0].body
 
 
-async def test_an_invalid_configuration_is_reported_with_its_line(manual_bot: BotHarness) -> None:
-    repo, issue, run = await manual_bot.publish(
-        **{".github/capuchin.yml": b"version: 1\nsamplez: 3\n"}
-    )
-    assert run.failure is Failure.CONFIG_INVALID
-    assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2")
-
-
 @pytest.mark.parametrize(
-    "file",
-    ["enabled: false\n".encode("utf-16"), b"enabled: false\n" + b"# x\n" * 80_000],
-    ids=["not UTF-8", "too large"],
+    ("file", "words"),
+    [
+        (b"version: 1\nsamplez: 3\n", "`.github/capuchin.yml`, line 2"),
+        ("enabled: false\n".encode("utf-16"), ""),
+        (b"enabled: false\n" + b"# x\n" * 80_000, ""),
+    ],
+    ids=["invalid", "not UTF-8", "too large"],
 )
-async def test_a_configuration_that_is_not_read_is_not_passed_over(
-    manual_bot: BotHarness, file: bytes
+async def test_a_configuration_that_cannot_be_used_is_reported(
+    manual_bot: BotHarness, file: bytes, words: str
 ) -> None:
     repo, issue, run = await manual_bot.publish(**{".github/capuchin.yml": file})
     assert run.failure is Failure.CONFIG_INVALID
-    assert_told(repo, issue, run)
+    assert_told(repo, issue, run, words)
 
 
 async def test_a_repository_can_switch_us_off(manual_bot: BotHarness) -> None:
@@ -178,19 +174,13 @@ async def test_the_pipeline_reads_who_said_what(manual_bot: BotHarness, hub: Loc
     assert read.discussion == ("bob: Me too",)
 
 
-async def test_a_push_that_is_forbidden_is_reported_and_not_tried_for_hours(
-    manual_bot: BotHarness, hub: LocalHub
+@pytest.mark.parametrize(
+    ("path", "status", "times"), [("/*/git-receive-pack", 403, 5), ("/repos/*/pulls", 422, 2)]
+)
+async def test_a_refused_push_or_pull_request_is_reported_and_not_tried_for_hours(
+    manual_bot: BotHarness, hub: LocalHub, path: str, status: int, times: int
 ) -> None:
-    hub.faults.fail_next("POST", "/*/git-receive-pack", status=403, times=5)
-    repo, issue, run = await manual_bot.publish()
-    assert run.failure is Failure.PUBLISH_REFUSED
-    assert_told(repo, issue, run)
-
-
-async def test_a_refused_pull_request_leaves_no_branch(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    hub.faults.fail_next("POST", "/repos/*/pulls", status=422, times=2)
+    hub.faults.fail_next("POST", path, status=status, times=times)
     repo, issue, run = await manual_bot.publish()
     assert run.failure is Failure.PUBLISH_REFUSED
     assert_told(repo, issue, run)

@@ -22,22 +22,15 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:
     assert issue.labels == []
 
 
-async def test_an_issue_closed_before_the_run(bot: BotHarness) -> None:
+@pytest.mark.parametrize("end", ["close_issue", "delete_issue"])
+async def test_an_issue_that_is_gone_before_the_run(bot: BotHarness, end: str) -> None:
     repo = bot.add_repo()
     issue = await bot.open_issue(repo)
-    await bot.hub.close_issue(issue, "alice")
+    await getattr(bot.hub, end)(issue, "alice")
     run = await bot.solve(issue)
     assert run.status is RunStatus.STOPPED
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
-
-
-async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
-    await bot.hub.delete_issue(issue, "alice")
-    run = await bot.solve(issue)
-    assert run.status is RunStatus.STOPPED
-    assert (repo.list_branches(), repo.pulls, issue.comments) == (["main"], [], [])
+    assert end == "close_issue" or issue.comments == []
 
 
 async def test_a_repository_that_unpacks_without_end(recorded_bot: BotHarness) -> None:
@@ -58,16 +51,6 @@ async def test_a_repository_without_code(recorded_bot: BotHarness) -> None:
     assert run.no_fix == "no source files"
     assert_told(repo, issue, run, "no code")
     assert recorded_bot.llm.requests == []
-
-
-async def test_a_model_that_is_overloaded_for_a_moment(start_recorded_bot: StartBot) -> None:
-    overloaded = RecordedAnswer(
-        call="ranking/0", status=529, times=3, reply="<ranking>\nx.py\n</ranking>"
-    )
-    async with start_recorded_bot(shop.answers(overloaded, shop.RIGHT_AT_ONCE)) as bot:
-        issue = await bot.open_issue(bot.add_repo(config=shop.ONE_SAMPLE))
-        run = await bot.solve(issue)
-        assert run.status is RunStatus.OPENED_PULL_REQUEST
 
 
 async def test_a_model_that_does_not_take_our_key(start_recorded_bot: StartBot) -> None:
