@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -17,6 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from bot.cli import main
 from capuchin_demo.environment import find_free_port
+from tests.support.serving import wait_for_port
 
 ROOT: Final = Path(__file__).parents[2]
 EXPECTED: Final = Path(__file__).parent / "expected"
@@ -104,7 +103,7 @@ def redis(folder: Path) -> Generator[str]:
     port = find_free_port()
     words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     with running(words, {}, folder / "redis.log"):
-        wait_for(port)
+        wait_for_port(port)
         yield f"redis://127.0.0.1:{port}/0"
 
 
@@ -114,7 +113,7 @@ def serve(folder: Path, env: Mapping[str, str]) -> Generator[str]:
     port = find_free_port()
     words = [sys.executable, "-m", "bot", "serve", f"--port={port}"]
     with running(words, env, folder / "serve.log"):
-        wait_for(port)
+        wait_for_port(port)
         yield f"http://127.0.0.1:{port}"
 
 
@@ -135,19 +134,6 @@ def recorded(url: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "CAPUCHIN_BUILD_CA_BUNDLE": str(CERTIFICATES) if CERTIFICATES.is_file() else "",
     }
-
-
-def wait_for(port: int) -> None:
-    """Until something listens there."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            assert time.monotonic() < deadline, f"nothing listens on port {port}"
-            time.sleep(0.05)
-        else:
-            return
 
 
 def assert_expected(name: str, found: object) -> None:

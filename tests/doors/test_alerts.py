@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, Final
@@ -16,6 +15,7 @@ import pytest
 
 from capuchin_demo.environment import find_free_port
 from tests.doors.outside import ROOT, redis, running, serve
+from tests.support.serving import serve_beside
 
 SECONDS: Final = 120
 PROMETHEUS: Final = """
@@ -42,17 +42,8 @@ def listening(alerts: Queue[dict[str, Any]]) -> Generator[int]:
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Person) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
+    with serve_beside(Person) as port:
+        yield port
 
 
 def test_somebody_is_called_when_no_worker_lives(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ import pytest
 
 from capuchin_demo.environment import find_free_port
 from capuchin_demo.hub.tokens import generate_app
-from tests.doors.outside import assert_expected, here, redis, serve, shape, wait_for, worker
+from tests.doors.outside import assert_expected, here, redis, serve, shape, worker
+from tests.support.serving import wait_for_port
 
 SECRET: Final = "a secret of a webhook"
 TOKEN: Final = "a token of an operator"
@@ -278,7 +279,7 @@ def test_a_worker_shows_its_own_metrics_at_a_port_of_its_own(tmp_path: Path) -> 
         "CAPUCHIN_DATA_DIR": str(tmp_path),
     }
     with worker(tmp_path, env, "--metrics-port", str(port)):
-        wait_for(port)
+        wait_for_port(port)
         page = Client(f"http://127.0.0.1:{port}").ask("/metrics")
     assert page.status == 200
     assert_expected("worker_metrics", read_metrics(page.body.decode()))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from capuchin_demo.environment import find_free_port
+from tests.support.serving import wait_for_port
 
 PROGRAM = shutil.which("docker-registry")
 
@@ -32,20 +31,8 @@ def local_registry(folder: Path, program: str | Path | None = PROGRAM) -> Genera
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log)
     try:
-        wait_until_answering(f"http://127.0.0.1:{port}/v2/")
+        wait_for_port(port)
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait()
-
-
-def wait_until_answering(url: str) -> None:
-    deadline = time.monotonic() + 120
-    while True:
-        try:
-            httpx.get(url)
-        except httpx.HTTPError:
-            assert time.monotonic() < deadline, f"nothing answers at {url}"
-            time.sleep(0.02)
-        else:
-            return

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +18,7 @@ import docker
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.docker_client import connect
 from sandbox.errors import SandboxUnavailable
-
-START_SECONDS = 120
+from tests.support.serving import wait_until
 
 
 class OwnDaemon:
@@ -79,15 +77,8 @@ class OwnDaemon:
         """Start it and wait until it answers."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(self._command(), stdout=log, stderr=log)
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                connect(self.url).close()
-            except SandboxUnavailable:
-                assert time.monotonic() < deadline, (self.folder / "log").read_text()[-3000:]
-                time.sleep(0.05)
-            else:
-                return
+        log = self.folder / "log"
+        wait_until(lambda: connect(self.url).close(), SandboxUnavailable, what=f"see {log}")
 
     def kill(self) -> None:
         """Kill it as a power cut would, except that its containers' shims live on."""

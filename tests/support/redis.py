@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import AsyncGenerator, Generator
@@ -17,6 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import BusyLoadingError
 
 from capuchin_demo.environment import find_free_port
+from tests.support.serving import wait_for_port, wait_until
 
 DISCONNECT_SECONDS: Final = 120
 """What Redis may take to notice that a socket was closed, on a machine that is busy."""
@@ -55,26 +55,12 @@ class RedisServer:
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                assert time.monotonic() < deadline, "redis-server does not start"
-                time.sleep(0.01)
-            else:
-                break
-        with SyncRedis.from_url(self.url) as client:
-            while True:
-                try:
-                    client.ping()
-                except BusyLoadingError:
-                    if not loaded:
-                        return
-                    assert time.monotonic() < deadline, "redis-server does not load its data"
-                    time.sleep(0.01)
-                else:
-                    return
+        wait_for_port(self.port)
+        if loaded:
+            with SyncRedis.from_url(self.url) as client:
+                wait_until(
+                    cast(Any, client).ping, BusyLoadingError, what="redis-server does not load"
+                )
 
     def stop(self) -> None:
         if self._process:

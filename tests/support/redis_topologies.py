@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,12 +12,14 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from capuchin_demo.environment import find_free_port
+from tests.support.serving import wait_until
 
-START_SECONDS: Final = 120
 DOWN_MS: Final = 5_000
 """For so long a busy machine may stand still, and no Sentinel replaces a primary that lives."""
 FAILOVER_MS: Final = 30_000
 """Where the Sentinels' votes are split, they elect again after twice as long."""
+AWAY: Final = (RedisError, OSError)
+"""A server that is not there yet."""
 SERVICE: Final = "capuchin"
 PASSWORD: Final = "pass:word+/@"
 
@@ -35,19 +36,6 @@ def run_server(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]
         process.wait()
 
 
-def wait_until(is_true: Callable[[], object]) -> None:
-    """Ask until the answer is true; a server that does not answer yet counts as false."""
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            if is_true():
-                return
-        except (RedisError, OSError):
-            pass
-        assert time.monotonic() < deadline, "Redis does not come up"
-        time.sleep(0.02)
-
-
 @contextmanager
 def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes], int]]:
     """Three Sentinels, a primary and its replica: the address, and the primary with its port."""
@@ -58,9 +46,10 @@ def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes],
         follow = ("--replicaof", f"127.0.0.1 {first}")
         stack.enter_context(run_server(folder / "replica", "--port", str(second), *common, *follow))
         replication = Redis(port=first)
-        wait_until(lambda: f"{_info(replication)['connected_slaves']}" == "1")
+        wait_until(lambda: f"{_info(replication)['connected_slaves']}" == "1", *AWAY)
         wait_until(
-            lambda: cast("dict[str, Any]", _info(replication)["slave0"])["state"] == "online"
+            lambda: cast("dict[str, Any]", _info(replication)["slave0"])["state"] == "online",
+            *AWAY,
         )
         replication.close()
         sentinels = [find_free_port() for _ in range(3)]
@@ -76,7 +65,7 @@ def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes],
             stack.enter_context(run_server(config.parent, str(config), "--sentinel"))
         for port in sentinels:
             asked = Redis(port=port)
-            wait_until(lambda client=asked: _knows_all(client))
+            wait_until(lambda client=asked: _knows_all(client), *AWAY)
             asked.close()
         places = ",".join(f"127.0.0.1:{port}" for port in sentinels)
         yield f"redis+sentinel://{places}/{SERVICE}/0", primary, first
@@ -96,9 +85,9 @@ def run_one_sentinel(folder: Path) -> Generator[str]:
         run_server(folder / "primary", "--port", str(primary), *common),
         Redis(port=primary) as asked,
     ):
-        wait_until(cast(Any, asked).ping)
+        wait_until(cast(Any, asked).ping, *AWAY)
         with run_server(config.parent, str(config), "--sentinel"), Redis(port=port) as sentinel:
-            wait_until(cast(Any, sentinel).ping)
+            wait_until(cast(Any, sentinel).ping, *AWAY)
             yield f"redis+sentinel://127.0.0.1:{port}/{SERVICE}/0"
 
 
@@ -125,7 +114,7 @@ def run_with_tls(folder: Path) -> Generator[tuple[str, Path]]:
         login: dict[str, Any] = {"username": "capuchin", "password": PASSWORD}
         options = login | {"ssl": True, "ssl_ca_certs": str(certificate)}
         with cast(Any, Redis)(port=port, **options) as client:
-            wait_until(client.ping)
+            wait_until(client.ping, *AWAY)
         yield f"127.0.0.1:{port}", certificate
 
 

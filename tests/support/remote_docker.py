@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -19,6 +18,7 @@ import pytest
 import trustme
 
 from capuchin_demo.environment import find_free_port
+from tests.support.serving import wait_for_port
 
 DOCKER = "/var/run/docker.sock"
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
@@ -132,12 +132,3 @@ def docker_behind_ssh(folder: Path) -> Generator[str]:
     finally:
         server.kill()
         server.wait()
-
-
-def wait_for_port(port: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            return
-        time.sleep(0.02)
-    raise AssertionError("sshd does not listen.")

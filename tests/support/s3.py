@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import httpx
 import pytest
 
 from capuchin_demo.environment import find_free_port
+from tests.support.serving import wait_for_port
 
 KEY: Final = "capuchin"
 SECRET: Final = "not-a-secret"
-START_SECONDS: Final = 120
 
 
 class S3Server:
@@ -41,15 +39,7 @@ class S3Server:
             env={"HOME": str(self.folder.parent)},
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                httpx.get(self.url, trust_env=False)
-            except httpx.TransportError:
-                assert time.monotonic() < deadline, "rclone does not start"
-                time.sleep(0.02)
-            else:
-                return
+        wait_for_port(self.port)
 
     def stop(self) -> None:
         """Stop at once; what is written stays."""

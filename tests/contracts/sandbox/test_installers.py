@@ -10,9 +10,8 @@ import tarfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import docker
@@ -26,6 +25,7 @@ from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program, python_script
 from tests.support.data import lock_files
 from tests.support.docker import OWNER, any_engine, build_environment, gateway_of, make_tree
+from tests.support.serving import serve_beside
 
 __all__ = ["any_engine"]
 
@@ -153,14 +153,10 @@ def serve_crate(folder: Path, address: str) -> Generator[str]:
     (folder / "3/p").mkdir(parents=True)
     (folder / "3/p/pad").write_text(json.dumps({**row, "yanked": False}) + "\n")
     handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
-    with ThreadingHTTPServer((address, 0), handler) as server:
-        url = f"http://{address}:{server.server_port}"
+    with serve_beside(handler, address) as port:
+        url = f"http://{address}:{port}"
         (folder / "config.json").write_text(json.dumps({"dl": f"{url}/dl"}))
-        thread = Thread(target=server.serve_forever)
-        thread.start()
         yield url
-        server.shutdown()
-        thread.join()
 
 
 async def test_crates_come_from_the_operators_registry_and_are_there_without_a_network(

@@ -29,10 +29,10 @@ from capuchin_demo.environment import find_free_port
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.models.base import ModelMisconfigured
 from sandbox.frozen import replace
-from tests.doors.outside import wait_for
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
+from tests.support.serving import wait_for_port
 
 Record = dict[str, Any]
 
@@ -177,7 +177,7 @@ def receiving(folder: Path) -> Generator[Receiver | None]:
     words = ["node", "-e", RECEIVE, str(package), str(port)]  # its command's ports are fixed
     with log.open("wb") as file, subprocess.Popen(words, stdout=file, stderr=file) as process:
         try:
-            wait_for(port)
+            wait_for_port(port)
             yield Receiver(port, log)
         finally:
             process.terminate()

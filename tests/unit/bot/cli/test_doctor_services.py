@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from bot.cli.doctor_services import CheckFailed, check_chat, check_clock, check_public_url
 from bot.data.run import now
 from bot.settings import Settings
+from tests.support.serving import serve_beside
 
 
 @contextmanager
@@ -28,23 +28,8 @@ def github(ahead: timedelta, status: int = 404) -> Generator[str]:
             self.end_headers()
             self.wfile.write(b'{"status": "ok"}')
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with serving(Handler) as url:
-        yield url
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Generator[str]:
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serve_beside(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def test_a_clock_that_is_wrong_is_found() -> None:
@@ -84,11 +69,8 @@ def ollama(window: int) -> Generator[str]:
             self.end_headers()
             self.wfile.write(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with serving(Handler) as url:
-        yield url
+    with serve_beside(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def test_a_server_that_cuts_what_it_is_sent_is_found_before_a_run() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import trustme
 
 from bot.errors import GitHubUnavailable, RepositoryGone
 from bot.git.mirrors import Remote
+from tests.support.serving import serve_beside
 
 
 @contextmanager
@@ -26,21 +26,12 @@ def answering_404(authority: trustme.CA | None = None) -> Generator[tuple[int, l
             asked.append(self.requestline)
             self.send_error(404)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        if authority is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            authority.issue_cert("127.0.0.1").configure_cert(context)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.server_port, asked
-        finally:
-            server.shutdown()
-            thread.join()
+    context = None
+    if authority is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+    with serve_beside(Handler, tls=context) as port:
+        yield port, asked
 
 
 async def list_refs(url: str) -> None:

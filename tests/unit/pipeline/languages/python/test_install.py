@@ -6,9 +6,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from datetime import UTC, date, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt
 from sandbox.tree import Tree
 from tests.support.docker import make_tree
+from tests.support.serving import serve_beside
 
 TOX = """\
 [tox]
@@ -139,23 +139,17 @@ class BadGateway(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(502)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 def test_an_index_out_of_reach_is_not_said_to_lack_uv(tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BadGateway)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}/simple"
     python = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
-    environment = {"PATH": python, "PIP_INDEX_URL": address, "PIP_CONFIG_FILE": os.devnull}
+    environment = {"PATH": python, "PIP_CONFIG_FILE": os.devnull}
     environment["PIP_RETRIES"] = "1"  # pip waits longer before each
     line = UV_STEP.replace("/opt/tools", str(tmp_path))
-    done = subprocess.run(
-        ["sh", "-c", line], env=environment, capture_output=True, text=True, check=False
-    )
-    server.shutdown()
-    server.server_close()
+    with serve_beside(BadGateway) as port:
+        environment["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple"
+        done = subprocess.run(
+            ["sh", "-c", line], env=environment, capture_output=True, text=True, check=False
+        )
     tried = TriedAttempt(
         name="dated", summary="Python 3.8.", problem="A step failed.", log=done.stderr + done.stdout
     )

@@ -6,10 +6,9 @@ import hashlib
 import json
 import re
 import socket
-import threading
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import ClassVar
 from urllib.error import HTTPError
@@ -21,6 +20,7 @@ from sandbox.guest.network.holder import listen
 from sandbox.guest.network.index_cache import IndexCache, IndexServer
 from sandbox.guest.network.pages import JSON_TYPE, local_address, read_address
 from sandbox.guest.network.upstream import Upstream
+from tests.support.serving import serve_beside
 
 WHEEL = b"a wheel" * 1000
 SHA = hashlib.sha256(WHEEL).hexdigest()
@@ -64,18 +64,12 @@ class Index(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
 
 @pytest.fixture
 def upstream() -> Iterator[str]:
     Index.asked.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Index)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serve_beside(Index) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
