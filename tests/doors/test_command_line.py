@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors import shop
 from tests.doors.outside import assert_expected, capuchin, here
+from tests.support.data import local_git
 
 COMMANDS = (
     "demo", "serve", "worker", "fix", "select", "replay", "evaluate", "learn", "prices", "config",
@@ -137,7 +137,7 @@ def test_an_invalid_option_is_wrong_usage(command: str) -> None:
     ],
 )
 def test_wrong_usage_is_2(words: str, tmp_path: Path) -> None:
-    shop.repository(tmp_path, {"README.md": "An issue\n"})
+    local_git.repository(tmp_path, {"README.md": b"An issue\n"})
     ended = here(*words.split(), cwd=tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err != ""

@@ -143,7 +143,9 @@ def test_a_route_answers_to_one_method(client: Client, path: str, allowed: str) 
         assert (answer.status, answer.headers.get("allow")) == (405, allowed)
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/webhook/", "/runs/1/2", "/x"])
+@pytest.mark.parametrize(
+    "path", ["/docs", "/redoc", "/openapi.json", "/webhook/", "/runs/1/2", "/x"]
+)
 def test_there_is_nothing_else(client: Client, path: str) -> None:
     assert client.ask(path).status == 404
 

@@ -16,6 +16,7 @@ import pytest
 from tests.doors import shop
 from tests.doors.internal import model
 from tests.doors.outside import Ended, assert_expected, here, recorded, shape
+from tests.support.data import local_git
 
 LEFT: Final = [
     *(".capuchin", ".gitignore", "health.json", "report.json", "report.md", "run", "run.tar.zst")
@@ -30,7 +31,7 @@ class Desk:
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
         self.folder = folder
         self._env = env
-        self.base = shop.repository(folder / "repo", shop.FILES)
+        self.base = local_git.repository(folder / "repo", shop.FILES)
         for name, text in {
             "issue.md": f"{shop.TITLE}\n\n{shop.BODY}\n",
             "A.diff": shop.diff("return a + b"),
@@ -96,7 +97,7 @@ def test_it_goes_on_with_the_same_folder_and_refuses_one_of_another_run(
 
 
 def test_no_fix_ends_with_3_and_is_kept_in_this_folder(desk: Desk) -> None:
-    shop.repository(desk.folder / "pages", shop.WITHOUT_PYTHON)
+    local_git.repository(desk.folder / "pages", shop.WITHOUT_PYTHON)
     ended = desk.capuchin("fix", "--repo", "pages", "--issue", "issue.md", "--json")
     assert (ended.code, ended.json["outcome"]) == (3, "no fix")
     assert desk.files("capuchin-run") == [name for name in LEFT if name != "health.json"]
@@ -182,7 +183,7 @@ def test_runs_are_evaluated_with_these_fields_and_files(desk: Desk, fixed: Ended
 
 def test_recall_is_measured_with_these_fields_and_files(desk: Desk) -> None:
     instances(desk, "a/shop")
-    shop.git(desk.folder, "clone", "--quiet", "--bare", "repo", "trees/a__shop.git")
+    local_git.git(desk.folder, "clone", "--quiet", "--bare", "repo", "trees/a__shop.git")
     words = ("--trees", "trees", "--out", "recalled", "--json")
     ended = desk.capuchin("evaluate", "instances.jsonl", *words)
     assert ended.code == 0, ended.err

@@ -42,7 +42,7 @@ class LocalFix:
         )
 
     def commit(self, files: dict[str, str]) -> str:
-        return local_git.repository(self.repo, {name: t.encode() for name, t in files.items()})
+        return local_git.repository(self.repo, files)
 
     def continue_run(self, run: EndedRun) -> None:
         """Go on from a copy of what `run` left, with its repository and its issue."""

@@ -150,7 +150,7 @@ class Desk:
         self._environment = environment
         self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
         self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
-        local_git.repository(self.repo, {name: t.encode() for name, t in files.items()})
+        local_git.repository(self.repo, files)
         certificates = host_certificates()
         self.alone = Settings(
             build_ca_bundle=Path(certificates) if certificates else None, data_dir=folder / "data"
@@ -165,7 +165,7 @@ class Desk:
 
     def branch(self, name: str, files: dict[str, str]) -> None:
         local_git.git(self.repo, "checkout", "--quiet", "-b", name, "main")
-        local_git.committed(self.repo, {path: text.encode() for path, text in files.items()})
+        local_git.committed(self.repo, files)
         local_git.git(self.repo, "checkout", "--quiet", "main")
 
     def file(self, name: str, text: str | bytes) -> str:
@@ -505,7 +505,7 @@ async def test_a_folder_that_poses_as_another_repository_leaves_nothing_in_its_e
     for name, step in (("theirs", f'python -c "{plant}"'), ("ours", "true")):
         desk.repo = tmp_path / name
         files = {**shop.FILES, **install, "install.sh": step}
-        local_git.repository(desk.repo, {path: text.encode() for path, text in files.items()})
+        local_git.repository(desk.repo, files)
         local_git.git(desk.repo, "remote", "add", "origin", "https://github.com/acme/shop")
         expected = local_run.FIXED if name == "ours" else local_run.NO_FIX
         assert await desk.select(*words) == expected

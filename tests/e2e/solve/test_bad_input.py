@@ -10,7 +10,8 @@ from capuchin_demo.hub.state import Issue, Repo
 from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.data.bombs import commit_bomb, git
+from tests.support.data.bombs import commit_bomb
+from tests.support.data.local_git import git
 
 
 def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-
-def git(git_dir: Path, *args: str, given: bytes = b"") -> str:
-    """What a plumbing command prints."""
-    person = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}  # fmt: skip # noqa: E501
-    done = subprocess.run(
-        ["git", f"--git-dir={git_dir}", *args],
-        input=given,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", **person},
-        check=True,
-        capture_output=True,
-    )
-    return done.stdout.decode().strip()
+from tests.support.data.local_git import git
 
 
 def commit_bomb(

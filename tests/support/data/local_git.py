@@ -17,25 +17,26 @@ _ENV = {
 }
 
 
-def git(where: Path, *args: str) -> str:
+def git(where: Path, *args: str, given: bytes = b"") -> str:
+    """What git prints in the folder `where`, or in a bare repository."""
     done = subprocess.run(
-        ["git", *args], cwd=where, env=_ENV, check=True, capture_output=True, text=True
+        ["git", *args], cwd=where, env=_ENV, input=given, check=True, capture_output=True
     )
-    return done.stdout.strip()
+    return done.stdout.decode().strip()
 
 
-def repository(where: Path, files: Mapping[str, bytes]) -> str:
+def repository(where: Path, files: Mapping[str, bytes | str]) -> str:
     """Make a repository with one commit on `main`; its SHA."""
-    where.mkdir(parents=True)
+    where.mkdir(parents=True, exist_ok=True)
     git(where, "init", "--quiet", "--initial-branch=main")
     git(where, "config", "uploadpack.allowAnySHA1InWant", "true")
     return committed(where, files)
 
 
-def committed(where: Path, files: Mapping[str, bytes]) -> str:
+def committed(where: Path, files: Mapping[str, bytes | str]) -> str:
     for name, content in files.items():
         (where / name).parent.mkdir(parents=True, exist_ok=True)
-        (where / name).write_bytes(content)
+        (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
     git(where, "add", "--all")
     git(where, "commit", "--quiet", "--allow-empty", "-m", "x")
     return git(where, "rev-parse", "HEAD")

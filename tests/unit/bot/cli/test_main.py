@@ -11,18 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Mapping
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from bot.cli import FAILED, main
 from capuchin_demo.environment import find_free_port
+from tests.doors.outside import capuchin, here
 from tests.support.redis import RedisServer
+from tests.support.serving import wait_until
 
 ROOT = Path(__file__).parents[4]
 NOTHING: Mapping[str, str] = {}
@@ -37,24 +35,6 @@ def start(*words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING) -> su
         stderr=subprocess.PIPE,
         env={"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT), **env},
     )
-
-
-def capuchin(
-    *words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING
-) -> tuple[int, str, str]:
-    process = start(*words, cwd=cwd, env=env)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
-
-
-def here(*words: str, cwd: Path = ROOT) -> tuple[int, str, str]:
-    """Run `capuchin` in this process, which is faster than starting one."""
-    with chdir(cwd), redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        try:
-            code = main(words)
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else FAILED
-    return code, out.getvalue(), err.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -143,15 +123,8 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
     process = start("serve", "--port", port, env=env)
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
-                    assert json.load(answer) == {"ready": True}
-                break
-            except OSError:  # nobody there yet
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+        url = f"http://127.0.0.1:{port}/readyz"
+        wait_until(lambda: urllib.request.urlopen(url).close(), OSError)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
