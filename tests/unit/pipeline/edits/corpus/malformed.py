@@ -160,6 +160,7 @@ def out_of_reach() -> Iterator[Case]:
     yield Case("a name that differs by case", upper, said="by case alone")
     foreign = block("old.py", "ZIP = 1\n", "ZIP = '→'\n")
     yield Case("letters that the file cannot hold", foreign, said="cannot express")
+    yield Case("a lone surrogate", block("s.txt", "", "\ud800\n"), said="cannot express")
     big = block("big.txt", "", "x" * 1_000_001 + "\n")
     yield Case("a file that is too large", big, said="larger than")
     both = block("n", "", "x\n") + block("n/m", "", "x\n")
