@@ -28,13 +28,6 @@ async def test_we_know_who_we_are(repo: Repository, hub: LocalHub) -> None:
     assert repo.identity.email == f"{hub.bot.id}+capuchin[bot]@users.noreply.127.0.0.1"
 
 
-async def test_a_repository_has_facts(repo: Repository) -> None:
-    facts = await repo.get_facts()
-    assert facts is not None
-    assert (facts.full_name, facts.owner, facts.name) == ("acme/shop", "acme", "shop")
-    assert facts.default_branch == "main"
-
-
 async def test_a_deleted_repository_gives_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     await hub.delete_repo(shop)
     assert await repo.get_facts() is None
@@ -64,18 +57,6 @@ async def test_an_unknown_installation_is_not_found(app: GitHubApp, shop: Repo) 
             RepoRef(id=1, owner="acme", name="shop", installation=999_999)
         ):
             pass
-
-
-async def test_an_issue_is_read(repo: Repository, hub: LocalHub, shop: Repo) -> None:
-    issue = await hub.open_issue(shop, "total() subtracts", "It does.", author="bob")
-    found = await repo.issues.get(issue.number)
-    assert found is not None
-    assert (found.title, found.body, found.state, found.author) == (
-        "total() subtracts",
-        "It does.",
-        "open",
-        "bob",
-    )
 
 
 async def test_a_deleted_or_unknown_issue_gives_none(
@@ -119,27 +100,12 @@ async def test_a_stranger_or_hostile_login_has_no_permission(repo: Repository, l
     assert await repo.get_permission(Login("..")) == "none"
 
 
-async def test_a_file_is_read_from_the_default_branch(
-    repo: Repository, hub: LocalHub, shop: Repo
-) -> None:
-    await hub.commit(shop, "main", {".github/capuchin.yml": "version: 1 # é\n"}, "x", "alice")
-    await hub.commit(shop, "other", {".github/capuchin.yml": "evil"}, "x", "alice")
-    assert await repo.read_file(".github", "capuchin.yml") == "version: 1 # é\n"
-
-
 async def test_what_is_no_text_file_gives_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     await hub.commit(shop, "main", {"d/x#y.md": "sharp", "d/x": "plain"}, "x", "alice")
     assert await repo.read_file("missing") is None
     assert await repo.read_file("d") is None
     assert await repo.read_file("..", "..", "user") is None
     assert await repo.read_file("d", "x#y.md") == "sharp"
-
-
-async def test_files_of_an_empty_repository_are_none(app: GitHubApp, hub: LocalHub) -> None:
-    empty = hub.add_repo("acme/empty")
-    async with app.open_repository(ref_of(empty)) as repo:
-        assert await repo.read_file("x") is None
-        assert await repo.get_branch_head("main") is None
 
 
 async def test_a_branch_head_is_found(repo: Repository, hub: LocalHub, shop: Repo) -> None:

@@ -73,16 +73,6 @@ async def test_a_comment_is_edited_in_place(repo: Repository, hub: LocalHub, iss
     assert not await repo.issues.edit_comment(made.id, "newer")
 
 
-async def test_reactions_are_added_once_and_taken_back(repo: Repository, issue: Issue) -> None:
-    await repo.issues.reactions(issue.number).add("eyes")
-    await repo.issues.reactions(issue.number).add("eyes")
-    await repo.issues.reactions(issue.number).add("rocket")
-    assert [reaction.content for reaction in issue.reactions] == ["eyes", "rocket"]
-    await repo.issues.reactions(issue.number).remove("eyes")
-    await repo.issues.reactions(issue.number).remove("eyes")
-    assert [reaction.content for reaction in issue.reactions] == ["rocket"]
-
-
 async def test_a_label_is_taken_off_and_may_be_missing(
     repo: Repository, hub: LocalHub, issue: Issue
 ) -> None:

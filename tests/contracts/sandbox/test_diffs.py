@@ -136,21 +136,6 @@ async def test_every_kind_of_change_that_git_knows_arrives(
     assert run.output == "True\n"
 
 
-async def test_a_symbolic_link_in_a_diff_is_not_followed_out(sandbox: SandboxSession) -> None:
-    link = """\
-diff --git a/out b/out
-new file mode 120000
---- /dev/null
-+++ b/out
-@@ -0,0 +1 @@
-+/tmp
-\\ No newline at end of file
-"""
-    through = "--- /dev/null\n+++ b/out/escaped\n@@ -0,0 +1 @@\n+x\n"
-    with pytest.raises(PatchRejected, match="beyond a symbolic link"):
-        await sandbox.run(Program(["true"], diffs=[link, through]))
-
-
 async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
     sandbox: SandboxSession,
 ) -> None:

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
-
 import pytest
 
 from capuchin_demo.hub.state import Repo
-from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.support.github.hub import LocalHub
-
-
-@pytest.fixture(scope="session")
-def app() -> AppIdentity:
-    return generate_app()
-
-
-@pytest.fixture
-async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None]:
-    one = LocalHub(tmp_path / "hub", "s3cret", app)
-    async with one.serve():
-        yield one
-    assert one.unexpected == []
 
 
 @pytest.fixture

@@ -17,8 +17,10 @@ from tests.support.github.hub import LocalHub
     "name", ["acme/..", "acme/.", "acme/a b", "acme/", "acme", "../shop", "acme/x/y", "acme/x.git",
              "-x/shop", "acme/x\n"]
 )  # fmt: skip
-def test_a_bad_repository_name_is_refused(app: AppIdentity, tmp_path: Path, name: str) -> None:
-    hub = LocalHub(tmp_path, "s", app)
+def test_a_bad_repository_name_is_refused(
+    app_identity: AppIdentity, tmp_path: Path, name: str
+) -> None:
+    hub = LocalHub(tmp_path, "s", app_identity)
     with pytest.raises(ValueError, match="is no"):
         hub.add_repo(name)
     assert hub.repos == {}
@@ -31,16 +33,22 @@ def test_a_name_is_taken_whatever_its_case(hub: LocalHub, repo: Repo) -> None:
 
 
 @pytest.mark.parametrize("path", ["../up", ".git/hooks/x", "/abs", "a/.GIT/b", "a\0b", ""])
-def test_a_file_outside_the_tree_is_refused(app: AppIdentity, tmp_path: Path, path: str) -> None:
-    hub = LocalHub(tmp_path, "s", app)
+def test_a_file_outside_the_tree_is_refused(
+    app_identity: AppIdentity, tmp_path: Path, path: str
+) -> None:
+    hub = LocalHub(tmp_path, "s", app_identity)
     with pytest.raises(GitCommandFailed, match="not a path"):
         hub.add_repo("acme/shop", {path: "x"})
 
 
 @pytest.mark.parametrize("branch", ["a..b", "-x", "a b", ""])
-def test_a_bad_branch_name_is_refused(app: AppIdentity, tmp_path: Path, branch: str) -> None:
+def test_a_bad_branch_name_is_refused(
+    app_identity: AppIdentity, tmp_path: Path, branch: str
+) -> None:
     with pytest.raises(GitCommandFailed):
-        LocalHub(tmp_path, "s", app).add_repo("acme/shop", {"a": "b"}, default_branch=branch)
+        LocalHub(tmp_path, "s", app_identity).add_repo(
+            "acme/shop", {"a": "b"}, default_branch=branch
+        )
 
 
 def test_an_unknown_role_is_refused(repo: Repo) -> None:
@@ -66,4 +74,4 @@ def test_secrets_stay_out_of_what_is_printed(hub: LocalHub, repo: Repo) -> None:
     token = hub.create_personal_token("alice")
     found = hub.tokens.find(token)
     assert token not in repr(found)
-    assert "PRIVATE" not in repr(hub.app)
+    assert "PRIVATE" not in repr(hub.app_identity)
