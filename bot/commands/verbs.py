@@ -369,7 +369,8 @@ async def show_status(ctx: CommandContext) -> str:
     run = await (_load_latest_run(ctx) if run is None else _with_spending(ctx, run))
     if run is None:
         return _no_run_reply(ctx)
-    queue = await load_queue(ctx.queue.storage) if run.status is RunStatus.QUEUED else []
+    lane, is_queued = run.mode.lane, run.status is RunStatus.QUEUED
+    queue = await load_queue(ctx.queue.storage, lane) if is_queued else []
     wait = next((waiting.position for waiting in queue if waiting.run.id == run.id), None)
     at_work = run.status is not RunStatus.QUEUED and not run.status.final
     progress = await ctx.queue.storage.progress.load(run.id) if at_work else None

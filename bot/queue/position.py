@@ -69,9 +69,9 @@ class Waiting(NamedTuple):
     position: QueuePosition
 
 
-async def load_queue(storage: Storage) -> list[Waiting]:
-    """The runs of issues that no worker has begun, in their order. Raises redis-py's errors."""
-    survey = await storage.active_runs.survey(Lane.ISSUES)
+async def load_queue(storage: Storage, lane: Lane = Lane.ISSUES) -> list[Waiting]:
+    """The runs of the lane that no worker has begun, in their order. Raises redis-py's errors."""
+    survey = await storage.active_runs.survey(lane)
     if not survey.idle:
         return []
     working = [run for run in survey.working if run.starts]
@@ -79,8 +79,9 @@ async def load_queue(storage: Storage) -> list[Waiting]:
     queue = [run for run in survey.idle if _is_unstarted(run) and run.id not in stopping]
     ordered = order_fairly(queue, working, await storage.turns.list_served())
     workers = await storage.workers.list_living()
-    slots = sum(worker.slots.get(Lane.ISSUES, 0) for worker in workers)
-    durations = range_of_durations(await storage.runs.list_durations())
+    slots = sum(worker.slots.get(lane, 0) for worker in workers)
+    known = await storage.runs.list_durations() if lane is Lane.ISSUES else []
+    durations = range_of_durations(known)
     expected = estimate_waits(len(ordered), working, slots, durations)
     return [
         Waiting(run, QueuePosition(position=place, expected_seconds=wait))
@@ -166,5 +167,4 @@ def _waits(run: Run) -> bool:
 
 
 def _is_unstarted(run: Run) -> bool:
-    is_exempt = run.failure or run.stop or run.mode.lane is Lane.PULLS
-    return run.status is RunStatus.QUEUED and run.starts == 0 and not is_exempt
+    return run.status is RunStatus.QUEUED and run.starts == 0 and not (run.failure or run.stop)

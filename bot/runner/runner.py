@@ -170,8 +170,7 @@ class PipelineRunner:
         """Run the reproduction test without and with the change, and the tests near it."""
         if done := await store.load(request.key, Verification):
             return done
-        async with self.open_environment(job, store, on_progress, look=False) as environment:
-            space = Workspace(environment.sandbox, job.codebase, store, job.options)
+        async with self.open_workspace(job, store, on_progress) as space:
             found = await verify(
                 space,
                 request.changes,
@@ -245,19 +244,21 @@ class PipelineRunner:
             open_models(context) as models,
             self.open_environment(job, store, on_progress, model=models.solver) as environment,
         ):
-            image_store = open_image_store(store, environment.image, job.environment_store)
-            shared = SharingStore(store, image_store)
             own = await main_language(job.codebase).distribution(job.codebase)
             facts = facts_of(environment.record, own)
-            workspace = Workspace(
-                environment.sandbox,
-                job.codebase,
-                shared,
-                job.options,
-                on_progress=on_progress,
-                listen=job.listen,
-            )
+            workspace = _build_workspace(job, store, environment, on_progress)
             yield Opened(meter, environment, inform_models(models, facts), workspace)
+
+    @asynccontextmanager
+    async def open_workspace(
+        self, job: Job, store: Store, on_progress: OnProgress
+    ) -> AsyncGenerator[Workspace]:
+        """What runs tests and asks no model, in the environment that an earlier run has looked at.
+
+        Raises as `open_environment`.
+        """
+        async with self.open_environment(job, store, on_progress, look=False) as environment:
+            yield _build_workspace(job, store, environment, on_progress)
 
     @asynccontextmanager
     async def open_environment(
@@ -301,6 +302,20 @@ class PipelineRunner:
         """Remove the least recently used images beyond `max_bytes`; how many bytes went. Raises
         TryLater."""
         return await _ask(self.engine.collect(max_bytes=max_bytes))
+
+
+def _build_workspace(
+    job: Job, store: Store, environment: Environment, on_progress: OnProgress
+) -> Workspace:
+    shared = open_image_store(store, environment.image, job.environment_store)
+    return Workspace(
+        environment.sandbox,
+        job.codebase,
+        SharingStore(store, shared),
+        job.options,
+        on_progress=on_progress,
+        listen=job.listen,
+    )
 
 
 def inform_models(models: M, facts: EnvironmentFacts | None) -> M:

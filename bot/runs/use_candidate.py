@@ -20,6 +20,7 @@ from bot.data.run import Mode, Run, RunStatus
 from bot.errors import PublishRefused, SwapRefused, UnfitDiff
 from bot.git.commits import copy_commit, create_commit, push, replay_commits
 from bot.runs.context import IssueRun
+from bot.runs.further_samples import RESULTS, take_over
 from bot.runs.publish import Publication, prepare_publication
 from bot.runs.signed_commits import prepare_push
 from bot.runs.steps import open_pull, report_no_fix
@@ -29,7 +30,6 @@ from bot.storage.pulls import BranchHistory
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.models.metering import LEDGER_KEY, Ledger
-from pipeline.resources import Workspace
 from pipeline.selection.verdict import rank_result, to_letter
 from pipeline.workflows.other_edits import propose_unproven, run_reproduction, substitute_candidate
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end, save_end
@@ -239,13 +239,11 @@ async def _verify_candidate(ctx: IssueRun, chosen: Selection, issue: Issue) -> S
 
 async def _run_tests(ctx: IssueRun, chosen: Selection, at: int, issue: Issue) -> Selection:
     job = await ctx.build_job(await ctx.open_codebase(), issue)
+    await take_over(ctx, RESULTS)
     async with (
         ctx.show_progress() as report,
-        ctx.runner.open_environment(job, ctx.store, report) as environment,
+        ctx.runner.open_workspace(job, ctx.store, report) as workspace,
     ):
-        workspace = Workspace(
-            environment.sandbox, job.codebase, ctx.store, job.options, on_progress=report
-        )
         letter, proof = to_letter(ctx.run.candidate - 1), chosen.evidence
         workspace.say(f"Running the reproduction test with edit {letter}.")
         patch = proof.votes.candidates[at].patch

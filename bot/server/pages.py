@@ -20,7 +20,7 @@ from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentenc
 from bot.comments.status import describe_wait
 from bot.data import marks
 from bot.data.progress import Progress
-from bot.data.run import Run, RunStatus, now
+from bot.data.run import Lane, Run, RunStatus, now
 from bot.queue.position import load_queue
 from bot.safe_text import make_visible
 from bot.server.run_list import (
@@ -126,7 +126,7 @@ class Pages:
             groups=group_follow_ups(listing.runs),
             wanted=wanted,
             charts=draw_days(listing.days),
-            queue=await load_queue(storage),
+            queue=[one for lane in Lane for one in await load_queue(storage, lane)],
             workers=sorted(await storage.workers.list_living(), key=lambda one: one.name),
             refresh=0,
         )

@@ -25,6 +25,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.reproduction.mechanical import show_script
 from pipeline.resources import Workspace
 from pipeline.selection.explain import explain_with_reproduction
+from pipeline.selection.judge import SuiteResults
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.verdict import Judgement, assign_letters, rank_result, to_letter
 from pipeline.selection.voting import reproducing_tests, suspect_files
@@ -91,7 +92,8 @@ async def substitute_candidate(
     """Select candidate `at` of the same table, requested by the person `by`.
 
     `test` is the reproduction test with its result for that edit (`try_others.run_reproduction`).
-    The repository's own tests run with the edit. The evidence is only about this edit.
+    The repository's own tests run with the edit, unless their results are saved. The evidence is
+    only about this edit.
 
     Raises:
         SandboxUnavailable: no container could be started or reached.
@@ -100,8 +102,8 @@ async def substitute_candidate(
     candidate = proof.votes.candidates[at]
     letter = assign_letters(proof.votes, proof.order)[at]
     options = workspace.options
-    suite = RegressionSuite(workspace)
-    report = await suite.compare(candidate.patch.diff)
+    results = SuiteResults(RegressionSuite(workspace), workspace)
+    (report,) = await results.run(proof.votes, [at])
     known = await asyncio.to_thread(
         build_standings,
         proof.votes,
@@ -116,9 +118,11 @@ async def substitute_candidate(
         proof,
         reproduction=test,
         suite=report,
-        suite_problem="" if report else suite.problem,
+        suite_problem="" if report else results.reports[candidate.patch.diff].problem,
         title=f"Put in edit {letter}, as @{by} asked",
+        cause=_describe_cause(proof, candidate),
         change=_describe_substitute(proof, letter, candidate, by, report),
+        described=False,
         why=f"{by} chose edit {letter}.",
         finalists=(),
         selection_rounds=0,
@@ -141,11 +145,21 @@ def _describe_substitute(
     files = _list_changed_files(proof.votes, candidate)
     text = (
         f"This is edit {letter}, which {by} requested in place of the one I had chosen. It changes "
-        f"{files}. No model has described it; the cause is described as for the first edit."
+        f"{files}."
     )
     if report and report.broken:
         text += f" It breaks {len(report.broken)} of this repository's own tests."
     return text
+
+
+def _describe_cause(proof: Evidence, candidate: Candidate) -> str:
+    """What its own sample said of the edit; else, marked as such, what was said of the first."""
+    said, _, _ = candidate.summary.rpartition("Record: ")
+    if said.strip():
+        return f"The model that wrote this edit said: {said.strip()}"
+    return (
+        f"No model has described this edit. Of the one that I had chosen it was said: {proof.cause}"
+    )
 
 
 def _list_changed_files(votes: VoteTable, candidate: Candidate) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
 from bot.data.run import Mode, Run, RunStatus
 from capuchin_demo.hub.state import Issue, Pull, Repo
 from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.data.types import NoFix
+from sandbox.observation import Event, Kind, add_observer, remove_observer
 from tests.e2e import shop
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
@@ -87,7 +89,9 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert "`tests/test_total_subtracts.py`" in said
     assert "`/capuchin use B anyway`" in said
     assert pull.head_sha == chosen_head
-    said = await told(recorded_bot, pull, "/capuchin use B anyway")
+    with executions() as ran:
+        said = await told(recorded_bot, pull, "/capuchin use B anyway")
+    assert ran == ["command"]  # the reproduction test; the others ran with it in the first run
     assert "edit B" in said
     assert any("edit B" in comment.body for comment in issue.comments)
     assert (repo.pulls, pull.state) == ([pull], "open")
@@ -102,6 +106,7 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     )
     assert "alice" in (pull.body or "")
     assert "is new" not in (pull.body or "")
+    assert "No model has described this edit" in (pull.body or "")
     assert re.search(r"\*\*After:\*\* .*fails", pull.body or "")
     assert f"capuchin:run={first.id}" in (pull.body or "")
     assert "alice chose edit B" in (pull.body or "")
@@ -151,6 +156,24 @@ TEST = "from shop.till import total\n\n\ndef test_total():\n    assert total(1, 
 async def pull_of(bot: BotHarness, repo: Repo, name: str, files: Mapping[str, str]) -> Pull:
     await bot.hub.commit(repo, name, dict(files), f"Work of {name}", name)
     return await bot.hub.open_pull(repo, name, f"Mend total() @{name}", name)
+
+
+@contextmanager
+def executions() -> Generator[list[str]]:
+    """What runs in sandboxes during the block."""
+    ran: list[str] = []
+
+    @contextmanager
+    def listen(event: Event) -> Generator[None]:
+        if event.kind is Kind.EXECUTION:
+            ran.append(str(event.facts["what"]))
+        yield
+
+    add_observer("test", listen)
+    try:
+        yield ran
+    finally:
+        remove_observer("test")
 
 
 async def told(bot: BotHarness, issue: Issue, text: str, by: str = MAINTAINER) -> str:

@@ -221,6 +221,22 @@ async def test_the_list_names_every_run_active_or_ended(
     assert "&lt;b&gt;ann" in page
 
 
+async def test_the_queue_shows_what_waits_in_either_lane(
+    client: httpx.AsyncClient, storage: Storage
+) -> None:
+    for issue, mode in ((7, Mode.FIX), (8, Mode.FOLLOW_UP), (9, Mode.USE)):
+        await storage.runs.create(
+            REPO, issue, asked_by=Login("ann"), delivery=f"d{issue}", mode=mode
+        )
+    page = (await client.get("/runs", headers=OPERATOR)).text
+    queue = page.partition("<h2>Queue</h2>")[2].partition("</section>")[0]
+    assert re.findall(r"shop#(\d)</a>\s*(?:<span class=\"small\">([\w-]+)</span>)?", queue) == [
+        ("7", ""),
+        ("8", "follow-up"),
+        ("9", "use"),
+    ]
+
+
 @pytest.mark.parametrize("name", ["x", "0" * 32, "..%2f..", "%00"])
 async def test_what_is_no_run_is_not_found(client: httpx.AsyncClient, name: str) -> None:
     assert (await client.get(f"/runs/{name}", headers=OPERATOR)).status_code == 404
