@@ -346,6 +346,9 @@ class WorkerSettings(_Section):
     reviewers do not wait for issues."""
     timings: Timings = Timings()
     """Intervals that no variable sets."""
+    one_shot: bool = False
+    """It works on one issue, and Redis ends with it: nobody hears what people write afterwards. No
+    variable sets it."""
 
 
 class ServerSettings(_Section):
@@ -407,8 +410,14 @@ class Settings(
 ):  # pydantic lists the fields of the last base first
     """Every setting. A room of the house names the sections that it reads.
 
-    Each field is `CAPUCHIN_<NAME>`, except Anthropic's, OpenTelemetry's and `timings`.
+    Each field is `CAPUCHIN_<NAME>`, except Anthropic's, OpenTelemetry's and those that no variable
+    sets.
     """
+
+    @property
+    def offered_name(self) -> str:
+        """What comments offer commands under; empty where nobody would hear one."""
+        return "" if self.one_shot else self.app_name
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -505,7 +514,7 @@ def git_environment() -> dict[str, str]:
 
 def variable_fields() -> list[str]:
     """The fields of `Settings` that a variable sets."""
-    return [name for name in Settings.model_fields if name != "timings"]
+    return [name for name in Settings.model_fields if name not in ("timings", "one_shot")]
 
 
 def variable_name(field: str) -> str:

@@ -210,6 +210,15 @@ def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
     return place[1], place[2], int(place[3])
 
 
+def parse_repository_url(url: str, root: str) -> tuple[str, str, int]:
+    """As `parse_issue_url`, for any address in a repository; the number is 0 without one."""
+    path = url.partition("#")[0].partition("?")[0].removeprefix(root)
+    place = re.match(r"/([\w.-]+)/([\w.-]+)(?:/(?:issues|pull)/(\d{1,9}))?(?:/|$)", path, re.A)
+    if not url.startswith(f"{root}/") or place is None:
+        raise WrongUsage(f"{url} is not in a repository of {root}.")
+    return place[1], place[2], int(place[3] or 0)
+
+
 async def _read_remote_issue(client: GitHubClient, number: int) -> tuple[RepositoryFacts, Issue]:
     """Read an issue with the comments by its author and by the people of the client's repository.
 

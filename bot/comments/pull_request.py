@@ -83,6 +83,10 @@ def fill_template(template: str, texts: TemplateTexts) -> str:
 BODY_CHARACTERS = 65_536
 """GitHub's limit for the body of a pull request or comment."""
 RECORDED = "recorded answers"
+REVISES: Final = (
+    "Comment on a line or request changes, and I will revise. Once you push to the branch, I stop "
+    "changing it. I never approve or merge."
+)
 
 
 def pull_title(selection: Selection, issue: int) -> str:
@@ -108,17 +112,20 @@ def pull_body(
     template: str | None = None,
     *,
     destinations: str = "",
+    revises: bool = True,
 ) -> str:
     """The pull request's body, at most `BODY_CHARACTERS` long.
 
     With the repository's own `template`, its sections are filled in and the evidence is folded.
-    `destinations` is the note on the hosts that received code.
+    `destinations` is the note on the hosts that received code; `revises`: reviews are answered.
     """
     for characters in (12_000, 5_000, 2_000, 600):  # of each log
-        text = _render_body(run, selection, accounts, characters, template, destinations)
+        text = _render_body(
+            run, selection, accounts, characters, template, destinations, revises=revises
+        )
         if len(text) <= BODY_CHARACTERS:
             return text
-    return _render_body(run, selection, accounts, 100, template, destinations)
+    return _render_body(run, selection, accounts, 100, template, destinations, revises=revises)
 
 
 def _render_body(
@@ -128,6 +135,8 @@ def _render_body(
     characters: int,
     template: str | None,
     destinations: str,
+    *,
+    revises: bool,
 ) -> str:
     # A merge closes an issue only where something shows that it is fixed.
     shown = selection.is_shown and selection.evidence.reproduction.after.passed
@@ -156,8 +165,7 @@ def _render_body(
         render_context(selection.evidence.context, accounts),
         render_cost(accounts),
         omissions_note(run.skipped),
-        "Comment on a line or request changes, and I will revise. Once you push to the branch, I "
-        "stop changing it. I never approve or merge.",
+        REVISES if revises else "Reviews are for people to follow. I never approve or merge.",
         f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"

@@ -16,7 +16,7 @@ from prompts.text import pluralize
 def render_refusal(run: Run, refusal: Refusal, name: str) -> str:
     """The status comment of a refused run; empty where it gets none.
 
-    `name` is what commands begin with.
+    `name` is what commands begin with, empty where nobody hears any.
     """
     match refusal:
         case OptOut(label=label):
@@ -55,6 +55,11 @@ def _existing_work(run: Run, work: ExistingWork, name: str) -> str:
     seen = list(_signs(work))
     if not seen:
         number = work.ours[-1].number
+        if not name:
+            return (
+                f"I have #{number} open for this. To have me start again, close it, then "
+                f"{LABEL_AGAIN}. I have spent nothing so far."
+            )
         return (
             f"I have #{number} open for this. `/{name} retry anyway` starts again, and closes "
             f"#{number} once there is a new pull request; `/{name} use B` puts another of my edits "
@@ -62,10 +67,12 @@ def _existing_work(run: Run, work: ExistingWork, name: str) -> str:
         )
     seen += [f"I have #{pull.number} open for this" for pull in work.ours]
     listed = "\n".join(f"- {sign}" for sign in seen)
+    how = f"if you want me to work on it anyway, {LABEL_AGAIN} or write `/{name} fix anyway`"
+    if not name:
+        how = f"once nothing of that holds any more, {LABEL_AGAIN}"
     return (
         f"I have not started: somebody seems to be working on this already.\n\n{listed}\n\n"
-        f"@{run.asked_by}, if you want me to work on it anyway, {LABEL_AGAIN} or write "
-        f"`/{name} fix anyway`. I have spent nothing so far."
+        f"@{run.asked_by}, {how}. I have spent nothing so far."
     )
 
 

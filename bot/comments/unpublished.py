@@ -96,7 +96,10 @@ def publish_reason(facts: FailureFacts, failed: str = HAVE_EDIT) -> str:
 
 
 def list_ways_on(name: str) -> str:
-    """How people publish the edit once GitHub takes it; `name` is what commands begin with."""
+    """How people publish the edit once GitHub takes it; `name` is what commands begin with, empty
+    where nobody hears any."""
+    if not name:
+        return "I keep nothing of this run: take the edit from below; a new label starts anew."
     return (
         f"To publish it, add the label again, or write `/{name} retry` or `/{name} use A`: I take "
         f"this same edit, and ask no model for it. `/{name} retry anyway` starts from scratch."
@@ -104,7 +107,9 @@ def list_ways_on(name: str) -> str:
 
 
 def list_kept_ways(name: str) -> str:
-    """What happens to an edit that a run had when it was stopped."""
+    """What happens to an edit that a run had when it was stopped; `name`: as in `list_ways_on`."""
+    if not name:
+        return "I had this edit by then:"
     return (
         "I had an edit by then: I will publish that one, and ask no model for another. "
         f"`/{name} retry anyway` starts from scratch."

@@ -51,16 +51,17 @@ async def find_missed_events(
         async for ref in github.list_repositories():
             try:
                 async with github.look_into(ref) as repo:
-                    async for found in _find_in_repository(repo, ref, names, cursors):
+                    async for found in find_in_repository(repo, ref, names, cursors):
                         yield found
             except (NotFound, Forbidden, Unprocessable):
                 continue  # gone, suspended, locked, or issues are switched off there
             await asyncio.sleep(pause)
 
 
-async def _find_in_repository(
+async def find_in_repository(
     repo: Repository, ref: RepoRef, names: BotNames, cursors: Cursors
 ) -> AsyncIterator[MissedEvent]:
+    """What has changed in one repository since the last look. Raises GitHubError."""
     names = names.with_slug(repo.identity.slug)
     cursor = await cursors.get(ref)
     if cursor is None:

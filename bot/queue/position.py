@@ -13,6 +13,7 @@ from bot.data.progress import range_of_durations
 from bot.data.run import Lane, QueuePosition, Run, RunStatus, now
 from bot.errors import LeaseLost, TryLater
 from bot.queue.jobs import RunQueue
+from bot.storage.active_runs import ANNOUNCER
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from sandbox.frozen import replace
@@ -147,7 +148,7 @@ class QueueAnnouncer:
     async def _announce_position(self, told: Run, position: QueuePosition) -> None:
         if told.queue_position == position.position or not _waits(told):
             return
-        lease = await Lease.acquire(self._storage, told.id, worker="queue", seconds=30)
+        lease = await Lease.acquire(self._storage, told.id, worker=ANNOUNCER, seconds=30)
         if lease is None:  # somebody begins it
             return
         try:

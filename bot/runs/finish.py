@@ -66,7 +66,7 @@ class RunFinisher:
 
         def render(run: Run) -> str:
             if edit is not None:
-                return comments.render_unpublished(run, edit, self.settings.app_name)
+                return comments.render_unpublished(run, edit, self.settings.offered_name)
             return comments.render_failed(run)
 
         return await self._report_end(run, lease, render)
@@ -105,15 +105,15 @@ class RunFinisher:
         """
         run = replace(run, status=RunStatus.STOPPED)
         if not run.is_announced and run.stop is not None and run.stop.why is StopReason.DISABLED:
-            refusal, name = OptOut(run.stop.label), self.settings.app_name
+            refusal, name = OptOut(run.stop.label), self.settings.offered_name
             return await self._report_end(run, lease, lambda r: render_refusal(r, refusal, name))
-        edit, name = await _load_edit(run, lease), self.settings.app_name
+        edit, name = await _load_edit(run, lease), self.settings.offered_name
         return await self._report_end(run, lease, lambda r: comments.render_stopped(r, name, edit))
 
     async def report_refusal(self, run: Run, lease: Lease, refusal: Refusal) -> Run:
         """Report why the run may not work: in its status comment, or in a reply to the person."""
         run = replace(run, status=end_status(refusal))
-        text = render_refusal(run, refusal, self.settings.app_name)
+        text = render_refusal(run, refusal, self.settings.offered_name)
         if text:
             return await self._report_end(run, lease, lambda _: text)
         if isinstance(refusal, Stranger | QuotaLimit):

@@ -60,6 +60,8 @@ class Publication:
     draft: bool = True
     ready_when_green: bool = False
     """A draft only until the repository's own checks pass."""
+    revises: bool = True
+    """Reviews of it are answered."""
     commit_style: CommitStyle = field(default_factory=CommitStyle)
     template: str | None = None
     labels: tuple[str, ...] = ()
@@ -219,6 +221,7 @@ async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> Pu
                 publication.accounts,
                 publication.template,
                 destinations=publication.destinations,
+                revises=publication.revises,
             ),
             marker=pull_marker(publication.run.id),
             draft=publication.draft,
@@ -304,14 +307,16 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
     codebase = await Codebase.open(ctx.checkout.git_dir, ctx.checkout.base)
     hosts = external_hosts(fix.sent_to, settings, by_app=True)
     proven = fix.result.is_shown
+    waits = not isinstance(config.draft, bool) and not settings.one_shot
     return Publication(
         run=run,
         issue=issue,
         selection=fix.result,
         accounts=fix.accounts,
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
-        draft=not proven or (config.draft is not False and run.mode is not Mode.AUTO),
-        ready_when_green=proven and not isinstance(config.draft, bool),
+        draft=not proven or ((waits or config.draft is True) and run.mode is not Mode.AUTO),
+        ready_when_green=proven and waits,
+        revises=config.follows_reviews and not settings.one_shot,
         # What the first worker found: after a crash, the next makes the same commits.
         commit_style=await load_or_run(
             ctx.store,

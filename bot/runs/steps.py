@@ -71,7 +71,7 @@ async def report_no_fix(ctx: IssueRun, no_fix: NoFix) -> Run:
     since = no_fix.fixed_since
     pull = await ctx.repo.pulls.find_merged_with(CommitSha(since.commit)) if since else None
     text = render_no_fix(
-        unfixed, no_fix, ctx.settings.app_name, fixed_by=pull.number if pull else None
+        unfixed, no_fix, ctx.settings.offered_name, fixed_by=pull.number if pull else None
     )
     return await ctx.status.finish(unfixed, text)
 

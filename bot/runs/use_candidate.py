@@ -176,6 +176,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
         publication.accounts,
         publication.template,
         destinations=publication.destinations,
+        revises=publication.revises,
     )
     await ctx.repo.pulls.edit(number, title=publication.title, body=body)
     await ctx.lease.require()

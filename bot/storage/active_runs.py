@@ -18,6 +18,8 @@ from pipeline.store import decode_record
 logger = logging.getLogger(__name__)
 
 BATCH: Final = 200
+ANNOUNCER: Final = "queue"
+"""Who has the lease of a run while its place in the queue is announced."""
 
 
 class Survey(NamedTuple):
@@ -43,19 +45,24 @@ class ActiveRuns(RedisRecords):
         """
         idle: list[Run] = []
         working: list[Run] = []
-        async for run, is_leased in self._scan_active(lane):
-            if is_leased:
+        async for run, holder in self._scan_active(lane):
+            if holder:
                 working.append(run)
             elif run.not_before is None or run.not_before <= now():
                 idle.append(run)
         return Survey(idle, working)
 
+    async def list_left_to(self, worker: str) -> list[Run]:
+        """The active runs on which no worker but that one works; being announced is no work."""
+        own = ("", worker, ANNOUNCER)
+        return [run async for run, holder in self._scan_active(None) if holder in own]
+
     async def list_repositories(self) -> set[str]:
         """`owner/name` of every repository with an active run."""
         return {run.repo.full_name async for run, _ in self._scan_active(None)}
 
-    async def _scan_active(self, lane: Lane | None) -> AsyncGenerator[tuple[Run, bool]]:
-        """Each active run of the lane, and whether somebody has its lease."""
+    async def _scan_active(self, lane: Lane | None) -> AsyncGenerator[tuple[Run, str]]:
+        """Each active run of the lane, and who has its lease; empty: nobody."""
         members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
         active = [RunId(member.decode()) for member in members]
         self._seen = {run_id: self._seen[run_id] for run_id in active if run_id in self._seen}
@@ -79,7 +86,7 @@ class ActiveRuns(RedisRecords):
                         [run_id],
                     )
                 elif lane is None or run.mode.lane is lane:
-                    yield run, holder is not None
+                    yield run, (holder or b"").decode().rpartition("#")[0]
 
     def _may_be_of(self, run_id: RunId, lane: Lane | None) -> bool:
         """The mode of a run never changes."""

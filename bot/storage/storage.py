@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
@@ -141,16 +140,23 @@ class Storage:
         """The budget of an installation's writes. See `InstallationWrites`."""
         return InstallationWrites(self.redis, self.keys.writes(installation), timings, render)
 
+    async def is_fleeting(self) -> bool:
+        """Whether Redis says that it keeps nothing on disk; a hosted one may hide that. Raises
+        redis-py's errors."""
+        try:
+            kept = await self.redis.config_get("*")
+        except ResponseError:
+            return False
+        return kept.get("appendonly") == "no" and not kept.get("save")
+
     async def find_dangers(self) -> list[str]:
         """What in Redis's own settings may lose runs, one phrase each; empty where it hides them.
 
         Raises redis-py's errors.
         """
         dangers: list[str] = []
-        with suppress(ResponseError):  # a hosted Redis may hide its configuration
-            kept = await self.redis.config_get("*")
-            if kept.get("appendonly") == "no" and not kept.get("save"):
-                dangers.append("it keeps nothing on disk: a restart loses every run")
+        if await self.is_fleeting():
+            dangers.append("it keeps nothing on disk: a restart loses every run")
         memory = await self.redis.info("memory")
         policy = memory.get("maxmemory_policy", "noeviction")
         if memory.get("maxmemory") and policy != "noeviction":

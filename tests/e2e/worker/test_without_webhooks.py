@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import replace as replace_part
 from pathlib import Path
 
 import pytest
 import yaml
 
 from bot.data.run import RunStatus
-from capuchin_demo.hub.state import Issue
+from capuchin_demo.hub.check_actions import report_check
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.failures.worker_process import worker_environment
 from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.people import MAINTAINER
+from tests.support.recorded.recording import RecordedAnswer
 
 OFTEN = 0.2
 """Seconds between two looks."""
@@ -34,7 +39,7 @@ async def test_a_label_and_a_command_are_heard_once_and_quiet_looks_cost_no_call
 ) -> None:
     caplog.set_level(logging.INFO, logger="bot")
     async with start_bot(missed_seconds=OFTEN) as bot:
-        bot.parts = replace(bot.parts, polls=True)
+        bot.parts = replace_part(bot.parts, polls=True)
         issue = await bot.report_issue(bot.add_repo())
         async with bot.without_webhooks():
             await bot.label(issue)
@@ -71,36 +76,98 @@ async def test_two_workers_look_at_the_cost_of_one(start_bot: StartBot) -> None:
 
 
 ACTION = Path(__file__).parents[3] / "action.yml"
+OWN_REDIS = {"redis_url": ""}
+"""The action starts one, which ends with the job."""
 
 
-async def _run_action(bot: BotHarness, issue: Issue) -> tuple[int, str]:
-    """The action's last step, by the shell, with what its earlier steps leave behind."""
+async def _run_action(
+    bot: BotHarness, address: str, *, cancelled: Callable[[], bool] | None = None, **fields: str
+) -> tuple[int, dict[str, str], str]:
+    """The action's last step, by the shell, with what its earlier steps leave behind: its exit
+    code, its outputs and its log. `cancelled`: when the job is."""
     step = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"][-1]
-    env = worker_environment(bot.settings) | {
-        "ISSUE": f"{bot.hub.url}/{issue.html_path}",
-        "CAPUCHIN": f"{Path(sys.executable).parent}/capuchin",
-    }
-    assert set(step["env"]) <= set(env) | {"CAPUCHIN_REDIS_URL"}
+    outputs = bot.settings.data_dir / "outputs"
+    outputs.parent.mkdir(parents=True, exist_ok=True)
+    outputs.write_text("", encoding="ascii")
+    env = (
+        dict.fromkeys(step["env"], "")
+        | worker_environment(replace(bot.settings, **fields))
+        | {
+            "ISSUE": f"{bot.hub.url}/{address}",
+            "CAPUCHIN": f"{Path(sys.executable).parent}/capuchin",
+            "GITHUB_OUTPUT": str(outputs),
+        }
+    )
+    assert set(step["env"]) <= set(env)
     process = await asyncio.create_subprocess_exec(
         "bash", "-e", "-o", "pipefail", "-c", step["run"], env=env, stderr=asyncio.subprocess.PIPE
     )
-    _, err = await process.communicate()
+    ended = asyncio.create_task(process.communicate())
+    if cancelled is not None:
+        await bot.until(cancelled)
+        process.send_signal(signal.SIGINT)
+    _, err = await ended
     assert process.returncode is not None
-    return process.returncode, err.decode()
+    lines = outputs.read_text("ascii").splitlines()
+    return process.returncode, dict(line.split("=", 1) for line in lines), err.decode()
 
 
-async def test_the_action_turns_a_labelled_issue_into_a_pull_request_without_webhooks(
+async def test_the_action_turns_a_labelled_issue_into_a_pull_request_and_offers_no_more(
     one_sample_bot: BotHarness,
 ) -> None:
     bot = one_sample_bot
     issue = await bot.report_issue(bot.add_repo(config=shop.ONE_SAMPLE))
     async with bot.without_webhooks():
-        code, err = await _run_action(bot, issue)
+        code, _, err = await _run_action(bot, issue.html_path, **OWN_REDIS)
         assert (code, issue.repo.pulls) == (1, [])
         assert "'capuchin'" in err
         await bot.label(issue)
-        code, err = await _run_action(bot, issue)
+        code, outputs, err = await _run_action(bot, issue.html_path, **OWN_REDIS)
     assert code == 0, err
-    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
-    assert "opened pull request. " in err
-    assert (len(issue.repo.pulls), len(bot.comments_of(issue))) == (1, 1)
+    (pull,) = issue.repo.pulls
+    assert outputs == {
+        "outcome": "opened pull request",
+        "pull-request": pull.page_url,
+        "cost": outputs["cost"],
+        "probability": outputs["probability"],
+    }
+    assert 0 < float(outputs["probability"]) < 1
+    assert not pull.draft  # nobody would look again once its checks have passed
+    (said,) = bot.comments_of(issue)
+    assert "I will revise" not in f"{pull.body}"
+    assert "/capuchin" not in f"{said}{pull.body}"
+
+
+async def test_a_cancelled_job_says_on_the_issue_that_it_stopped(
+    start_recorded_bot: StartBot,
+) -> None:
+    slow = RecordedAnswer(call="testing", turn=0, reply=shop.SCRIPT, delay=300)
+    async with start_recorded_bot(shop.answers(slow)) as bot:
+        issue = await bot.report_issue(bot.add_repo(config=shop.ONE_SAMPLE))
+        async with bot.without_webhooks():
+            await bot.label(issue)
+            asked = lambda: any(one.call.startswith("testing") for one in bot.llm.requests)  # noqa: E731
+            code, outputs, _ = await _run_action(bot, issue.html_path, cancelled=asked, **OWN_REDIS)
+        assert (code, outputs["outcome"], issue.labels) == (1, "stopped", [])
+        (said,) = bot.comments_of(issue)
+        assert "I stopped" in said
+
+
+async def test_with_a_redis_that_lasts_a_later_job_goes_on(one_sample_bot: BotHarness) -> None:
+    """An edit that waits for approval, a command, and a draft whose checks pass."""
+    bot = one_sample_bot
+    repo = bot.add_repo(config=f"{shop.ONE_SAMPLE}publish: approval\n")
+    issue = await bot.report_issue(repo)
+    async with bot.without_webhooks():
+        await bot.label(issue)
+        code, outputs, err = await _run_action(bot, issue.html_path)
+        assert (code, outputs["outcome"]) == (0, "asked back"), err
+        asked = len(bot.llm.requests)
+        await bot.hub.comment(issue, "/capuchin use A", MAINTAINER)
+        code, outputs, err = await _run_action(bot, issue.html_path)
+        assert (code, outputs, len(bot.llm.requests)) == (0, {}, asked), err
+        (pull,) = repo.pulls
+        assert pull.draft
+        await report_check(bot.hub, pull, "success")
+        code, outputs, err = await _run_action(bot, repo.full_name)
+        assert (code, outputs, pull.draft) == (0, {}, False), err
