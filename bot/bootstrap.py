@@ -30,7 +30,7 @@ from bot.queue.attempt import RunHandler
 from bot.queue.missed_webhooks import REPOSITORY_SECONDS, find_missed_events
 from bot.queue.sweep import SweepActions
 from bot.queue.worker import REDIS_SECONDS, Worker
-from bot.runner.models import check_models, warn_of_settings
+from bot.runner.models import check_models, import_clients, warn_of_settings
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.runs.status_comment import build_announcer
@@ -152,6 +152,7 @@ async def open_bot(
         SettingsError: the App's key is missing or cannot be read; a model does not exist.
     """
     check_models(settings)
+    import_clients(settings)
     warn_of_settings(settings)
     engine = build_engine(settings)
     try:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from bot.settings import (
@@ -173,6 +174,19 @@ def check_models(
             _check_role(settings, variable_name(field_name), text, parse_specs)
     for name in (name for one in settings.generators for name in one.named):
         _check_role(settings, "CAPUCHIN_GENERATORS", name, lambda text: (parse_spec(text),))
+
+
+def import_clients(settings: ModelSettings) -> None:
+    """Import the clients of the models now: it takes seconds, on a busy machine tens of them, in
+    which a worker that has begun to work would renew no lease."""
+    generated = [name for one in settings.generators for name in one.named]
+    texts = (settings.solver_model, settings.scout_model, *generated)
+    found = {spec.provider for text in texts if text for spec in parse_specs(text)}
+    modules = {"anthropic": "anthropic", "openai": "openai_chat"}
+    names = [modules[provider] for provider in found]
+    names += ["openai_scores"] * bool(settings.orm_model or settings.prm_model)
+    for name in names:
+        import_module(f"pipeline.models.providers.{name}")
 
 
 def _check_role(

@@ -76,28 +76,30 @@ async def test_two_workers_look_at_the_cost_of_one(start_bot: StartBot) -> None:
 
 
 ACTION = Path(__file__).parents[3] / "action.yml"
-OWN_REDIS = {"redis_url": ""}
-"""The action starts one, which ends with the job."""
 
 
 async def _run_action(
-    bot: BotHarness, address: str, *, cancelled: Callable[[], bool] | None = None, **fields: str
+    bot: BotHarness,
+    address: str,
+    *,
+    alone: bool = False,
+    cancelled: Callable[[], bool] | None = None,
 ) -> tuple[int, dict[str, str], str]:
     """The action's last step, by the shell, with what its earlier steps leave behind: its exit
-    code, its outputs and its log. `cancelled`: when the job is."""
+    code, its outputs and its log.
+
+    `alone`: with a Redis that ends with it; `cancelled`: when the job is."""
     step = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"][-1]
     outputs = bot.settings.data_dir / "outputs"
     outputs.parent.mkdir(parents=True, exist_ok=True)
     outputs.write_text("", encoding="ascii")
-    env = (
-        dict.fromkeys(step["env"], "")
-        | worker_environment(replace(bot.settings, **fields))
-        | {
-            "ISSUE": f"{bot.hub.url}/{address}",
-            "CAPUCHIN": f"{Path(sys.executable).parent}/capuchin",
-            "GITHUB_OUTPUT": str(outputs),
-        }
-    )
+    settings = replace(bot.settings, redis_url="") if alone else bot.settings
+    env = dict.fromkeys(step["env"], "") | worker_environment(settings)
+    env |= {
+        "ISSUE": f"{bot.hub.url}/{address}",
+        "CAPUCHIN": f"{Path(sys.executable).parent}/capuchin",
+        "GITHUB_OUTPUT": str(outputs),
+    }
     assert set(step["env"]) <= set(env)
     process = await asyncio.create_subprocess_exec(
         "bash", "-e", "-o", "pipefail", "-c", step["run"], env=env, stderr=asyncio.subprocess.PIPE
@@ -118,11 +120,11 @@ async def test_the_action_turns_a_labelled_issue_into_a_pull_request_and_offers_
     bot = one_sample_bot
     issue = await bot.report_issue(bot.add_repo(config=shop.ONE_SAMPLE))
     async with bot.without_webhooks():
-        code, _, err = await _run_action(bot, issue.html_path, **OWN_REDIS)
+        code, _, err = await _run_action(bot, issue.html_path, alone=True)
         assert (code, issue.repo.pulls) == (1, [])
         assert "'capuchin'" in err
         await bot.label(issue)
-        code, outputs, err = await _run_action(bot, issue.html_path, **OWN_REDIS)
+        code, outputs, err = await _run_action(bot, issue.html_path, alone=True)
     assert code == 0, err
     (pull,) = issue.repo.pulls
     assert outputs == {
@@ -147,7 +149,7 @@ async def test_a_cancelled_job_says_on_the_issue_that_it_stopped(
         async with bot.without_webhooks():
             await bot.label(issue)
             asked = lambda: any(one.call.startswith("testing") for one in bot.llm.requests)  # noqa: E731
-            code, outputs, _ = await _run_action(bot, issue.html_path, cancelled=asked, **OWN_REDIS)
+            code, outputs, _ = await _run_action(bot, issue.html_path, cancelled=asked, alone=True)
         assert (code, outputs["outcome"], issue.labels) == (1, "stopped", [])
         (said,) = bot.comments_of(issue)
         assert "I stopped" in said

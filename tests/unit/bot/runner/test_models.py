@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -160,3 +162,20 @@ async def test_a_server_that_does_not_state_its_window_is_named_in_the_log(
         assert models.solver.profile.window == 32_768
     assert "does not state the model's window: assuming 32768 tokens" in caplog.text
     assert "CAPUCHIN_PRICES_FILE" in caplog.text
+
+
+def test_the_clients_of_models_are_imported_before_a_worker_works() -> None:
+    """Their import takes seconds, in which no lease would be renewed."""
+    code = """
+import asyncio, sys
+from bot.bootstrap import open_bot
+from bot.settings import Settings
+
+async def look():
+    async with open_bot(Settings(anthropic_api_key="k")):
+        print(*sorted({"anthropic", "openai"} & set(sys.modules)))
+
+asyncio.run(look())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "anthropic\n"
