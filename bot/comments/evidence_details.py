@@ -16,7 +16,7 @@ from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_
 from pipeline.selection.explain import describe_end, describe_ends
 from pipeline.selection.verdict import name_edits
 from pipeline.selection.voting import reproducing_tests
-from prompts.text import agree, pluralize
+from prompts.text import agree, join_names, pluralize
 
 
 def render_suite(evidence: Evidence, characters: int) -> str:
@@ -80,8 +80,8 @@ def _describe_chosen(suite: SuiteReport) -> str:
     return f"Of {known}, I ran {count:,} with it: {suite.chosen}."
 
 
-def render_limits(selection: Selection) -> str:
-    """A list; quoted files, hosts and reasons are made inert."""
+def render_limits(selection: Selection, absent: Sequence[str] = ()) -> str:
+    """A list; quoted files, hosts and reasons are made inert. `absent`: see `pull_body`."""
     text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
     if not selection.candidate.source:
         text[0] += " The same kind of model wrote the test and the edit."
@@ -95,8 +95,20 @@ def render_limits(selection: Selection) -> str:
         _unseen_sentence(selection),
         _changelog_sentence(selection),
         _network_sentence(find_blocked_in_selection(selection)),
+        _absent_sentence(absent),
     ]
     return "\n".join(f"- {sentence}" for sentence in filter(None, text))
+
+
+def _absent_sentence(absent: Sequence[str]) -> str:
+    """On submodules and files of Git LFS that were not fetched; empty without any."""
+    if not absent:
+        return ""
+    names = join_names([code(path, 100) for path in absent[:5]])
+    more = f", and {len(absent) - 5} more" if len(absent) > 5 else ""
+    return (
+        f"The sandbox lacked submodules or files of Git LFS that I could not fetch: {names}{more}."
+    )
 
 
 def _ran_sentence(suite: SuiteReport | None) -> str:

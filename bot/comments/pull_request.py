@@ -113,19 +113,23 @@ def pull_body(
     *,
     destinations: str = "",
     revises: bool = True,
+    absent: Sequence[str] = (),
 ) -> str:
     """The pull request's body, at most `BODY_CHARACTERS` long.
 
     With the repository's own `template`, its sections are filled in and the evidence is folded.
-    `destinations` is the note on the hosts that received code; `revises`: reviews are answered.
+    `destinations` is the note on the hosts that received code; `revises`: reviews are
+    answered; `absent` are the paths of submodules and files of Git LFS that were not fetched.
     """
     for characters in (12_000, 5_000, 2_000, 600):  # of each log
         text = _render_body(
-            run, selection, accounts, characters, template, destinations, revises=revises
+            run, selection, accounts, characters, template, destinations, absent, revises=revises
         )
         if len(text) <= BODY_CHARACTERS:
             return text
-    return _render_body(run, selection, accounts, 100, template, destinations, revises=revises)
+    return _render_body(
+        run, selection, accounts, 100, template, destinations, absent, revises=revises
+    )
 
 
 def _render_body(
@@ -135,13 +139,14 @@ def _render_body(
     characters: int,
     template: str | None,
     destinations: str,
+    absent: Sequence[str],
     *,
     revises: bool,
 ) -> str:
     # A merge closes an issue only where something shows that it is fixed.
     shown = selection.is_shown and selection.evidence.reproduction.after.passed
     fixes = f"{'Fixes' if shown else 'Refs'} #{run.issue}"
-    proof = evidence_sections(selection, characters)
+    proof = evidence_sections(selection, characters, absent=absent)
     first, opening = unseen_sentence(selection), render_opening(run, selection, accounts)
     if template is None:
         above = [first, opening, *explanation_sections(selection), fixes, *proof]
@@ -187,11 +192,12 @@ def explanation_sections(selection: Selection) -> tuple[str, ...]:
 
 
 def evidence_sections(
-    selection: Selection, characters: int, *, commits: bool = True
+    selection: Selection, characters: int, *, commits: bool = True, absent: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """The executions and their results; each log is cut to `characters`.
 
     `commits`: the test is a separate commit, as in a pull request; else it may be in a file.
+    `absent`: see `pull_body`.
     """
     shown = (
         _reproduction_section(selection, characters, commits=commits)
@@ -202,7 +208,7 @@ def evidence_sections(
         f"## Evidence\n\n{shown}",
         _votes_section(selection, characters),
         render_suite(selection.evidence, characters),
-        f"## Limits\n\n{render_limits(selection)}",
+        f"## Limits\n\n{render_limits(selection, absent)}",
     )
 
 

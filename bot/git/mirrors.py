@@ -314,7 +314,7 @@ _PROMISED: Final = (
     '[extensions]\n\tpartialClone = capuchin\n[remote "capuchin"]\n\tpromisor = true\n'
 )
 _OWN_FILE: Final = re.compile(
-    r"FETCH_HEAD|HEAD|config|info|logs|objects|packed-refs|refs|shallow"
+    r"FETCH_HEAD|HEAD|config|info|lfs|logs|objects|packed-refs|refs|shallow"
     r"|[\w-]+\.lock|shallow_\w+|gc\.(?:log|pid)|capuchin-reading\.sqlite(?:-\w+)?"
 )
 """What git keeps in a bare repository, also while another run's command works, and what is kept of

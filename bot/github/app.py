@@ -123,11 +123,17 @@ class GitHubApp:
             api.share = MINOR_SHARE if minor else 1
             await api.credential.get_token()
             identity = await self._load_identity(api)
-            defaults = await open_api(DEFAULTS_REPOSITORY, DEFAULTS_REPOSITORY, READ_PERMISSIONS)
+
+            async def open_sibling(name: str) -> RepositoryApi:
+                return await open_api(name, name, READ_PERMISSIONS)
+
+            defaults = await open_sibling(DEFAULTS_REPOSITORY)
             jobs = await open_api(ref.name, ref.id, ACTIONS_PERMISSIONS)
             jobs.writes = writes
             try:
-                yield Repository(api, ref, identity, Actions(jobs), defaults=defaults)
+                yield Repository(
+                    api, ref, identity, Actions(jobs), defaults=defaults, open_sibling=open_sibling
+                )
             except Forbidden as error:
                 raise await self._explain(ref, error) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -40,10 +40,13 @@ class Repository:
         actions: Actions,
         *,
         defaults: RepositoryApi | None = None,
+        open_sibling: Callable[[str], Awaitable[RepositoryApi]] | None = None,
     ) -> None:
-        """`defaults` is the owner's `.github` repository, which is only read."""
+        """`defaults` is the owner's `.github` repository, which is only read; `open_sibling` opens
+        another of the installation, to be read, by its name."""
         self._api = api
         self._defaults = defaults
+        self._open_sibling = open_sibling
         self.ref = ref
         self.identity = identity
         self.issues = Issues(api, identity.login)
@@ -84,15 +87,21 @@ class Repository:
 
     async def get_permission(self, login: Login) -> str:
         """A person's permission: `admin`, `maintain`, `write`, `triage`, `read` or `none`."""
+        return await _get_permission(self._api, login)
+
+    async def find_sibling_token(
+        self, owner: str, name: str, login: Login
+    ) -> Callable[[], Awaitable[str]] | None:
+        """What gives a token to read another repository of the installation, if the person may read
+        it; None if not, or if it is not part of the installation."""
+        if self._open_sibling is None or owner.casefold() != self.ref.owner.casefold():
+            return None
         try:
-            found = await self._api.get("collaborators", login, "permission")
-        except NotFound:
-            return "none"
-        # `permission` is only admin, write or read; `role_name` also distinguishes maintain and
-        # triage, or names a custom role, whose base is in `permission`.
-        role = str(found.get("role_name") or "")
-        known = ("admin", "maintain", "write", "triage", "read")
-        return role if role in known else str(found.get("permission") or "none")
+            api = await self._open_sibling(name)
+            may_read = await _get_permission(api, login) != "none"
+        except (NotFound, Forbidden, Unprocessable):
+            return None
+        return api.credential.get_token if may_read else None
 
     async def read_file(self, *segments: str, ref: str | None = None) -> str | None:
         """A file at the default branch's head, or at `ref`; None if it is missing or over 1 MiB.
@@ -218,6 +227,18 @@ class Repository:
             await self._api.send("DELETE", "git", "refs", "heads", *branch.split("/"))
         except (NotFound, Unprocessable):  # GitHub answers 422 for a missing reference
             return
+
+
+async def _get_permission(api: RepositoryApi, login: Login) -> str:
+    try:
+        found = await api.get("collaborators", login, "permission")
+    except NotFound:
+        return "none"
+    # `permission` is only admin, write or read; `role_name` also distinguishes maintain and
+    # triage, or names a custom role, whose base is in `permission`.
+    role = str(found.get("role_name") or "")
+    known = ("admin", "maintain", "write", "triage", "read")
+    return role if role in known else str(found.get("permission") or "none")
 
 
 async def _read_file(api: RepositoryApi, *segments: str, ref: str | None = None) -> str | None:

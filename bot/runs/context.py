@@ -23,6 +23,7 @@ from bot.github.repository import Repository
 from bot.outcomes import load_recalibration
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
+from bot.runs.references import fetch_references
 from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
@@ -98,6 +99,7 @@ class RunContext:
 
     async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
         config = self.config
+        codebase = await fetch_references(self, codebase)
         return Job(
             run_id=self.run.id,
             issue=issue,

@@ -37,6 +37,7 @@ from bot.git.push_refusals import find_problem
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.runs.context import IssueRun
 from bot.runs.moved_base import PublicationBase, choose_base
+from bot.runs.references import fetch_references
 from bot.runs.signed_commits import prepare_push
 from bot.storage.lease import Lease
 from bot.visible_text import strip_comments
@@ -62,6 +63,8 @@ class Publication:
     """A draft only until the repository's own checks pass."""
     revises: bool = True
     """Reviews of it are answered."""
+    absent: tuple[str, ...] = ()
+    """What of the repository the sandbox lacked: submodules, files of Git LFS."""
     commit_style: CommitStyle = field(default_factory=CommitStyle)
     template: str | None = None
     labels: tuple[str, ...] = ()
@@ -222,6 +225,7 @@ async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> Pu
                 publication.template,
                 destinations=publication.destinations,
                 revises=publication.revises,
+                absent=publication.absent,
             ),
             marker=pull_marker(publication.run.id),
             draft=publication.draft,
@@ -316,6 +320,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
         draft=not proven or ((waits or config.draft is True) and run.mode is not Mode.AUTO),
         ready_when_green=proven and waits,
+        absent=tuple(await (await fetch_references(ctx, codebase)).list_absent()),
         revises=config.follows_reviews and not settings.one_shot,
         # What the first worker found: after a crash, the next makes the same commits.
         commit_style=await load_or_run(

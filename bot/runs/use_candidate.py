@@ -177,6 +177,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
         publication.template,
         destinations=publication.destinations,
         revises=publication.revises,
+        absent=publication.absent,
     )
     await ctx.repo.pulls.edit(number, title=publication.title, body=body)
     await ctx.lease.require()

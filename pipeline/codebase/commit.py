@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import tarfile
 import tempfile
 from collections import OrderedDict
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from sys import intern
+from typing import NamedTuple
 
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.codebase.text import decode_text, decode_texts
@@ -68,6 +70,16 @@ MOST_SECONDS = 300.0
 """The time limit of one listing. A tree of empty folders can take forever and list nothing."""
 
 
+MOST_POINTERS = 5_000
+"""How many small files are looked at for a pointer of Git LFS."""
+LARGE_FILES = "lfs"
+"""The folder of a clone that holds files of Git LFS, each named by its SHA-256."""
+_POINTER = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize (\d{1,12})\n"
+)
+"""https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer"""
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     path: str
@@ -108,6 +120,8 @@ class Codebase:
     """The project's folder, where the maintainers or the issue name one."""
     language: str = ""
     """The project's language, where the maintainers name one; see `registry.NAMES`."""
+    submodules: Mapping[str, Codebase] = field(default_factory=dict[str, "Codebase"])
+    """Those that are part of it, by their paths; edits change none."""
 
     @classmethod
     async def open(cls, git_dir: Path, commit: str) -> Codebase:
@@ -208,14 +222,60 @@ class Codebase:
         return said.decode("utf-8", "replace").strip()
 
     async def build_tree(self) -> Tree:
-        """A tar of everything but submodules, with owner 0 and a fixed time."""
+        """A tar of all files, with owner 0 and a fixed time; of Git LFS, what the clone holds."""
         with tempfile.TemporaryFile() as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                for batch in _batches(self.files.values()):
-                    contents = await self.read_all(file.path for file in batch)
-                    await asyncio.to_thread(_pack, tar, batch, contents)
+                for folder, part in self.list_parts():
+                    pack = _Packer(tar, folder, self.git_dir / LARGE_FILES)
+                    for batch in _batches(part.files.values()):
+                        contents = await part.read_all(file.path for file in batch)
+                        await asyncio.to_thread(pack.add_all, batch, contents)
             archive = Archive(file)
         return Tree(archive, await asyncio.to_thread(archive.sha256))
+
+    def list_parts(self) -> list[tuple[str, Codebase]]:
+        """This code and that of its submodules, each with the folder that its paths begin with:
+        empty, or with a slash at its end."""
+        parts: list[tuple[str, Codebase]] = [("", self)]
+        for folder, part in parts:  # which grows
+            parts += [(f"{folder}{path}/", one) for path, one in part.submodules.items()]
+        return parts
+
+    async def list_pointers(self) -> dict[str, Pointer]:
+        """By path, what the files of Git LFS stand for; empty where no attributes name it."""
+        named = [path for path in self.files if path.rpartition("/")[2] == ".gitattributes"]
+        texts = await self.read_texts(named[:100])
+        if not any("filter=lfs" in text for text in texts.values()):
+            return {}
+        small = [f.path for f in self.files.values() if f.regular and 100 < f.size < 200]
+        contents = await self.read_all(small[:MOST_POINTERS])
+        found = ((path, read_pointer(content)) for path, content in contents.items())
+        return {path: pointer for path, pointer in found if pointer}
+
+    async def list_absent(self) -> list[str]:
+        """The submodules that are not part of it, and the files of Git LFS that the clone lacks."""
+        paths = [
+            f"{folder}{file.path}"
+            for folder, part in self.list_parts()
+            for file in part.files.values()
+            if file.mode == SUBMODULE and file.path not in part.submodules
+        ]
+        place, pointers = self.git_dir / LARGE_FILES, await self.list_pointers()
+        return paths + [
+            path for path, one in pointers.items() if not (place / one.sha256).is_file()
+        ]
+
+
+class Pointer(NamedTuple):
+    """What a file of Git LFS stands for."""
+
+    sha256: str
+    size: int
+
+
+def read_pointer(content: bytes) -> Pointer | None:
+    found = _POINTER.fullmatch(content)
+    return Pointer(found[1].decode(), int(found[2])) if found else None
 
 
 async def _list_files(
@@ -329,20 +389,32 @@ def parse_objects(output: bytes) -> Iterator[bytes]:
         at = end + 1 + size + 1
 
 
-def _pack(tar: tarfile.TarFile, batch: list[File], contents: Mapping[str, bytes]) -> None:
-    for file in batch:
-        data = contents[file.path]
-        info = tarfile.TarInfo(file.path)
-        # The modification time of every file in a tree's tar, so that equal trees make equal tars.
-        info.mtime = 1_000_000_000
-        if file.mode == SYMLINK:
-            info.type, info.mode = tarfile.SYMTYPE, 0o777
-            info.linkname = data.decode("utf-8", "surrogateescape")
-            tar.addfile(info)
-        else:
+class _Packer(NamedTuple):
+    tar: tarfile.TarFile
+    folder: str
+    large: Path
+
+    def add_all(self, batch: list[File], contents: Mapping[str, bytes]) -> None:
+        for file in batch:
+            data = contents[file.path]
+            info = tarfile.TarInfo(f"{self.folder}{file.path}")
+            # The modification time of every file in a tree's tar, so that equal trees make equal
+            # tars.
+            info.mtime = 1_000_000_000
+            if file.mode == SYMLINK:
+                info.type, info.mode = tarfile.SYMTYPE, 0o777
+                info.linkname = data.decode("utf-8", "surrogateescape")
+                self.tar.addfile(info)
+                continue
             info.mode = 0o755 if file.mode == "100755" else 0o644
+            pointer = read_pointer(data)
+            if pointer and (place := self.large / pointer.sha256).is_file():
+                info.size = place.stat().st_size
+                with place.open("rb") as content:
+                    self.tar.addfile(info, content)
+                continue
             info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
+            self.tar.addfile(info, io.BytesIO(data))
 
 
 FETCHED_COMMITS = 300

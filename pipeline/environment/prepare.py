@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.codebase.commit import SUBMODULE, Codebase
+from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
 from pipeline.data.progress import Doing, EnvironmentFound, OnProgress
 from pipeline.environment.check import HealthCheck
@@ -396,8 +396,7 @@ class _Ladder:
             await self._task.store.save(FAILED_KEY, record)
             # A restart tries everything again: the index may have been unavailable.
             await self._save(EnvironmentRecord())
-            files = self._task.codebase.files.values()
-            raise explain_failure(record, [one.path for one in files if one.mode == SUBMODULE])
+            raise explain_failure(record, await self._task.codebase.list_absent())
         best = record.tried[chosen]
         found = await self._task.engine.read_installation(best.image)
         record = replace(record, chosen=chosen, installation=found, finished=True)

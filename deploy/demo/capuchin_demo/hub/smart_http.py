@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import json
 from dataclasses import dataclass
 
 from anyio import CancelScope
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from capuchin_demo.hub.git_repository import git_binary, git_environment
 from capuchin_demo.hub.github_errors import Refusal
@@ -20,7 +21,8 @@ from capuchin_demo.hub.tokens import Token
 from pipeline.codebase.git import kill_session
 
 SERVICES = ("info/refs", "git-upload-pack", "git-receive-pack")
-"""The smart protocol only: other paths of the repository cannot be requested."""
+LARGE_FILES = "info/lfs/objects/"
+"""The smart protocol and that of Git LFS only: no other path of a repository can be requested."""
 
 
 @dataclass
@@ -59,6 +61,8 @@ class GitRouter:
             ClientDisconnect: the request is cut off.
         """
         asked = self.authorize(request, token)
+        if asked.service.startswith(LARGE_FILES):
+            return await serve_large_files(request, asked)
         if asked.token is not None and asked.writes and request.method == "POST":
             return await self.receive_push(request, asked, asked.token)
         return await run_backend(request, asked)
@@ -83,7 +87,7 @@ class GitRouter:
         service = str(request.path_params["service"])
         name = f"{request.path_params['owner']}/{request.path_params['repo']}"
         repo = self._state.find_repo(name)
-        if repo is None or service not in SERVICES:
+        if repo is None or not (service in SERVICES or service.startswith(LARGE_FILES)):
             return None
         writes = "git-receive-pack" in (service, request.query_params.get("service"))
         return GitRequest(repo, token, service, writes)
@@ -109,6 +113,19 @@ class GitRouter:
         after = await asyncio.to_thread(git.list_refs, "")
         await announce_ref_changes(self._state, asked.repo, before, after, token.actor)
         return response
+
+
+async def serve_large_files(request: Request, asked: GitRequest) -> Response:
+    """The batch API of Git LFS, and each file."""
+    held, name = asked.repo.large_files, asked.service.removeprefix(LARGE_FILES)
+    if name != "batch":
+        return Response(held[name]) if name in held else Response(status_code=404)
+    header = {"Authorization": request.headers["authorization"]}
+    place = f"{asked.repo.page_url}.git/{LARGE_FILES}"
+    wanted = [one["oid"] for one in json.loads(await request.body())["objects"]]
+    actions = {oid: {"download": {"href": f"{place}{oid}", "header": header}} for oid in held}
+    objects = [{"oid": oid, "actions": actions[oid]} for oid in wanted if oid in held]
+    return JSONResponse({"transfer": "basic", "objects": objects})
 
 
 async def run_backend(request: Request, asked: GitRequest) -> Response:

@@ -281,6 +281,8 @@ class Repo:
     last_number: int = 0
     deleted_numbers: set[int] = field(default_factory=set[int])
     archived: bool = False
+    large_files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Of Git LFS, by SHA-256."""
     created_at: datetime = field(default_factory=now)
     pushed_at: datetime = field(default_factory=now)
 

@@ -1,0 +1,102 @@
+"""What a commit holds by reference alone, fetched into its mirror: submodules on the same GitHub,
+and files of Git LFS."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import posixpath
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from bot.errors import GitHubError, RepositoryError
+from bot.git.mirrors import TIMEOUT_SECONDS, Remote
+from bot.github.large_files import fetch_large_files
+from pipeline.codebase.commit import LARGE_FILES, SUBMODULE, Codebase
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git
+from pipeline.data.types import CommitSha
+
+if TYPE_CHECKING:
+    from bot.runs.context import RunContext
+
+logger = logging.getLogger(__name__)
+
+MOST_SUBMODULES: Final = 20
+"""Of a commit, those within others too."""
+
+
+async def fetch_references(ctx: RunContext, codebase: Codebase) -> Codebase:
+    """The codebase with what could be fetched of what its commit refers to."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            codebase = await _add_submodules(ctx, codebase, ctx.facts.full_name, [MOST_SUBMODULES])
+            pointers = await codebase.list_pointers()
+            if wanted := {one.sha256: one.size for one in pointers.values()}:
+                folder = codebase.git_dir / LARGE_FILES
+                await fetch_large_files(ctx.remote.url, ctx.repo.get_token, wanted, folder)
+    return codebase
+
+
+async def _add_submodules(ctx: RunContext, part: Codebase, name: str, left: list[int]) -> Codebase:
+    """`part` is of the repository `name`; the number in `left` is how many more are fetched."""
+    links = [file for file in part.files.values() if file.mode == SUBMODULE]
+    addresses = await _read_addresses(part) if links else {}
+    found: dict[str, Codebase] = {}
+    for link in links:
+        other = find_on_github(addresses.get(link.path, ""), name, ctx.settings.github_url)
+        if other is None or not left[0]:
+            continue
+        left[0] -= 1
+        try:
+            code = await _fetch_submodule(ctx, other, CommitSha(link.blob))
+        except (GitHubError, RepositoryError, GitFailed, CodebaseTooLarge) as error:
+            logger.info("Could not fetch the submodule %s: %s", other, error)
+        else:
+            found[link.path] = await _add_submodules(ctx, code, other, left)
+    return dataclasses.replace(part, submodules=found)
+
+
+async def _fetch_submodule(ctx: RunContext, other: str, commit: CommitSha) -> Codebase:
+    """A private one is fetched, or read as an earlier run fetched it, only for a person who may
+    read it: whoever may push can name any in a file."""
+    owner, _, name = other.partition("/")
+    token = await ctx.repo.find_sibling_token(owner, name, ctx.run.asked_by)
+    remote = Remote.on_github(ctx.settings.github_url, other, token)
+    if token is None:
+        await remote.git(None, "ls-remote", "--quiet", "--end-of-options", remote.url, "HEAD")
+    place = await ctx.mirrors.checkout(remote, other, "", base=commit)
+    return await Codebase.open(place.git_dir, place.base)
+
+
+async def _read_addresses(part: Codebase) -> dict[str, str]:
+    """The addresses of submodules by their paths, as `.gitmodules` has them; untrusted."""
+    try:
+        listed = await git(
+            part.git_dir, "config", "--no-includes", "--blob", f"{part.commit}:.gitmodules",
+            "--null", "--list",
+        )  # fmt: skip
+    except GitFailed:
+        return {}
+    values: dict[str, dict[str, str]] = {}
+    for entry in listed.decode("utf-8", "replace").split("\0"):
+        key, _, value = entry.partition("\n")
+        name, _, what = key.rpartition(".")
+        values.setdefault(name, {})[what] = value
+    return {one["path"]: one["url"] for one in values.values() if {"path", "url"} <= one.keys()}
+
+
+def find_on_github(address: str, own: str, github_url: str) -> str | None:
+    """The `owner/name` of a repository on the same GitHub; None for one elsewhere. A relative
+    address begins at the repository `own`, as in gitmodules(5)."""
+    if address.startswith(("./", "../")):
+        path = posixpath.normpath(f"{own}/{address}")
+    else:
+        host = re.escape(urlsplit(github_url).hostname or "")
+        form = rf"(?:https?://|git://|(?:ssh://)?git@){host}(?::\d+)?[/:](.+)"
+        found = re.fullmatch(form, address)
+        path = found[1] if found else ""
+    named = re.fullmatch(r"([A-Za-z0-9][\w-]*/[\w.-]+?)(?:\.git)?/?", path, re.A)
+    return named[1] if named else None
