@@ -90,7 +90,7 @@ REVISES: Final = (
 
 
 def pull_title(selection: Selection, issue: int) -> str:
-    return line(selection.evidence.title, 100) or f"Fix issue {issue}"
+    return line(selection.evidence.title, 90) or f"Fix issue {issue}"
 
 
 def reproduction_title(issue: int) -> str:

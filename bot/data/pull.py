@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from textwrap import fill
+from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 LINE_WIDTH: Final = 72
-"""Of a message's body: what commitlint and gitlint ask for by default is longer.
+"""Of each line of a message: what commitlint and gitlint ask for by default is longer.
 https://git-scm.com/docs/git-commit#_discussion"""
 CONVENTIONAL = re.compile(
     r"(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^)\n]{1,40}\))?!?: \S"
@@ -29,15 +29,17 @@ class CommitStyle(Frozen):
 
     signed_off: bool = False
     conventional: bool = False
+    ticket: str = ""
+    """What each title begins with, such as `ABC-123: `."""
 
     def format_title(self, kind: str, title: str) -> str:
         """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
         if not self.conventional or CONVENTIONAL.match(title):
-            return title
+            return f"{self.ticket}{title}"
         word = title.split(" ", 1)[0]
         if word.isalpha() and word[1:].islower():  # neither a name nor an acronym
             title = f"{title[:1].lower()}{title[1:]}"
-        return f"{kind}: {title}"
+        return f"{self.ticket}{kind}: {title}"
 
     def format_message(self, title: str, body: str, identity: Identity, co_author: CoAuthor) -> str:
         trailers = [f"Co-authored-by: {co_author.login} <{co_author.email}>"]
@@ -47,7 +49,9 @@ class CommitStyle(Frozen):
             fill(line, LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
             for line in body.splitlines()
         )
-        parts = [title, wrapped, "\n".join(trailers)]
+        subject = shorten(title, LINE_WIDTH, placeholder=" …")
+        whole = fill(title, LINE_WIDTH) if subject != title else ""
+        parts = [subject, whole, wrapped, "\n".join(trailers)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 

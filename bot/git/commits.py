@@ -30,19 +30,30 @@ if TYPE_CHECKING:
 
 
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
-GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
-                 "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
+GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md", "agents.md",
+                 "contributing.rst", "contributing.txt", "contributing", "claude.md")  # fmt: skip
 _SIGN_OFF_DEMAND = re.compile(
     r"developer certificate of origin|\bDCO\b|signed-off-by|sign(ed)?[ -]off|git commit -s", re.I
 )
+_KEPT_FOR_PEOPLE = re.compile(
+    r"\b(AI|LLMs?|agents?|bots?|machines?|models?)\b[^\n]{0,200}\b(not|never|n't)\b[^\n]{0,80}"
+    r"(sign(ed)?[ -]off|DCO|certif)"
+    r"|(only|must be) (a |by a )?humans?\b[^\n]{0,80}(sign(ed)?[ -]off|DCO|certif)",
+    re.I,
+)
+"""Such as "AI agents MUST NOT add Signed-off-by", of https://docs.kernel.org/process/coding-assistants.html"""
+_TICKET = re.compile(r"(\[?)([A-Z][A-Z0-9]{1,9})-\d{1,7}(\]?:? )(?=\S)")
 _SIGN_OFF_TRAILER = re.compile(r"^Signed-off-by: ", re.M)
 _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|commit)\b")
 
 
-async def detect_commit_style(repo: Repository, codebase: Codebase | None = None) -> CommitStyle:
+async def detect_commit_style(
+    repo: Repository, codebase: Codebase | None = None, issue: str = ""
+) -> CommitStyle:
     """The style by the repository's files and its latest commits.
 
-    Without a `codebase` it looks for one file only, which it asks GitHub for.
+    Without a `codebase` it looks for one file only, which it asks GitHub for. Where titles begin
+    with a ticket, the one that the text of the `issue` names is taken.
 
     Raises:
         GitHubError: from reading the repository.
@@ -51,25 +62,40 @@ async def detect_commit_style(repo: Repository, codebase: Codebase | None = None
         message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
     ]
     demanded = await (_has_dco_file(repo) if codebase is None else _demands_sign_off(codebase))
+    if demanded is None:
+        demanded = _is_habit(messages, _SIGN_OFF_TRAILER.search)
+    bare = [_TICKET.sub("", message, count=1) for message in messages]
     return CommitStyle(
-        signed_off=demanded or _is_habit(messages, _SIGN_OFF_TRAILER.search),
-        conventional=_is_habit(messages, CONVENTIONAL.match),
+        signed_off=demanded,
+        conventional=_is_habit(bare, CONVENTIONAL.match),
+        ticket=_find_ticket(messages, issue),
     )
 
 
-async def _has_dco_file(repo: Repository) -> bool:
-    return await repo.read_file(*DCO_FILES[0].split("/")) is not None
+def _find_ticket(messages: Sequence[str], issue: str) -> str:
+    """What titles begin with, in the form of the latest, with the ticket that the issue names;
+    empty without one, or without that habit."""
+    found = [match for match in map(_TICKET.match, messages) if match]
+    if not _is_habit(messages, _TICKET.match):
+        return ""
+    projects = "|".join({re.escape(match[2]) for match in found})
+    named = re.search(rf"\b({projects})-\d{{1,7}}\b", issue)  # UTF-8 is none
+    return f"{found[0][1]}{named[0]}{found[0][3]}" if named else ""
 
 
-async def _demands_sign_off(codebase: Codebase) -> bool:
+async def _has_dco_file(repo: Repository) -> bool | None:
+    return True if await repo.read_file(*DCO_FILES[0].split("/")) is not None else None
+
+
+async def _demands_sign_off(codebase: Codebase) -> bool | None:
+    """Whether commits of ours are to be signed off; None where no file says."""
     by_name = {path.lower(): path for path in codebase.files}
+    guides = [await codebase.read_text(by_name[name]) for name in GUIDES if name in by_name]
+    if any(text and _KEPT_FOR_PEOPLE.search(text) for text in guides):
+        return False
     if any(name in by_name for name in DCO_FILES):
         return True
-    for name in GUIDES:
-        text = await codebase.read_text(by_name[name]) if name in by_name else None
-        if text and _SIGN_OFF_DEMAND.search(text):
-            return True
-    return False
+    return True if any(text and _SIGN_OFF_DEMAND.search(text) for text in guides) else None
 
 
 def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:

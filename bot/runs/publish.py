@@ -327,7 +327,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
             ctx.store,
             COMMIT_STYLE_KEY,
             CommitStyle,
-            partial(detect_commit_style, ctx.repo, codebase),
+            partial(detect_commit_style, ctx.repo, codebase, f"{issue.title}\n{issue.body}"),
         ),
         template=await find_template(ctx.repo, codebase),
         labels=config.labels if proven else (*config.labels, settings.label + UNPROVEN_LABEL),

@@ -105,12 +105,16 @@ async def test_what_people_see_of_a_filled_template(manual_bot: BotHarness) -> N
     assert_snapshot("filled_template", body.replace(run.id, "RUN"))
 
 
+NO_MACHINES = "If you are a LLM, you MUST NOT include a `Signed-off-by` tag.\n"
+
+
 @pytest.mark.parametrize(
     ("files", "signed"),
     [
         ({".github/dco.yml": "require:\n  members: false\n"}, True),
         ({"CONTRIBUTING.md": "Sign your commits (`git commit -s`).\n"}, True),
         ({"CONTRIBUTING.md": "Be kind.\n"}, False),
+        ({".github/dco.yml": "require:\n", "AGENTS.md": NO_MACHINES}, False),
         ({}, False),
     ],
 )
@@ -148,6 +152,28 @@ async def test_titles_are_as_the_history_has_them(
     assert pull.title == expected[0]
     signed = "Signed-off-by: capuchin[bot]" in repo.git.read_commit(pull.head_sha).message
     assert signed is ("Signed-off-by" in titles[0])
+
+
+@pytest.mark.parametrize(
+    ("titles", "named", "expected"),
+    [
+        (["ABC-1: Add x", "ABC-2: Mend y", "ABC-12: Drop z", "Tidy"], "ABC-123", "ABC-123: Make"),
+        (["[SHOP-1] feat: x"] * 4, "SHOP-9", "[SHOP-9] fix: make"),
+        (["ABC-1: Add x"] * 4, "UTF-8", "Make"),
+        (["Add x"] * 4, "ABC-123", "Make"),
+    ],
+)
+async def test_titles_begin_with_the_ticket_that_the_issue_names(
+    manual_bot: BotHarness, hub: LocalHub, titles: list[str], named: str, expected: str
+) -> None:
+    repo, issue = await manual_bot.prepare_issue()
+    issue.title = f"total() subtracts ({named})"
+    for number, title in enumerate(titles):
+        await hub.commit(repo, "main", {"n.py": f"n = {number}\n"}, title, "alice")
+    await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    (pull,) = repo.pulls
+    assert f"{pull.title} ".startswith(f"{expected} "), pull.title
+    assert repo.list_commits(pull.head_ref)[0] == pull.title
 
 
 async def test_labels_of_the_configuration_are_put_on(manual_bot: BotHarness) -> None:
