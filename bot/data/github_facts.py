@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, NamedTuple, cast
 
-from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from bot.data.run import Login
 from pipeline.data.types import CommitSha
@@ -264,24 +264,21 @@ class CheckSuiteFacts(Fact):
         return self.status == "completed" or bool(unused)
 
 
-class _Context(Fact):
-    name: str = Field(default="", validation_alias=AliasChoices("name", "context"))
-    is_required: bool = Field(default=False, validation_alias="isRequired")
-
-
-class RequiredFacts(Fact):
-    """The checks on the last commit of a pull request, and which of them are required."""
-
-    contexts: tuple[_Context, ...] = Field(
-        default=(),
-        validation_alias=AliasPath(
-            "commits", "nodes", 0, "commit", "statusCheckRollup", "contexts", "nodes"
-        ),
+class BranchFacts(Fact):
+    required: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasPath("protection", "required_status_checks", "contexts")
     )
+    """What the branch's own protection requires; rulesets may require more."""
 
-    @property
-    def names(self) -> list[str]:
-        return [one.name for one in self.contexts if one.is_required]
+
+class _Required(Fact):
+    context: str
+
+
+class RuleFacts(Fact):
+    checks: tuple[_Required, ...] = Field(
+        default=(), validation_alias=AliasPath("parameters", "required_status_checks")
+    )
 
 
 class StatusFacts(Fact):

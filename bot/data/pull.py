@@ -87,6 +87,9 @@ class PullRecord(Frozen):
     """It is a draft until the repository's own checks pass."""
     readied: bool = False
     """We marked it as ready; it is a draft again when a check fails later."""
+    required_checks: tuple[str, ...] = ()
+    """What the base branch required when the head `required_at` was looked at."""
+    required_at: CommitSha = CommitSha("")
     handed_over: bool = False
     """A person pushed to the branch: it is theirs, and we push no more."""
     verified: str = ""

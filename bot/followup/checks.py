@@ -26,6 +26,8 @@ class HeadChecks(NamedTuple):
     suites: Sequence[CheckSuiteFacts]
     runs: Sequence[CheckRunFacts]
     statuses: Sequence[StatusFacts]
+    silent: Sequence[str] = ()
+    """The names of those that are required and have not reported."""
 
     def without(self, ignored: Collection[str]) -> HeadChecks:
         """Those that count; a suite whose checks are all `ignored` does not."""
@@ -38,16 +40,17 @@ class HeadChecks(NamedTuple):
         )
 
     def only(self, required: Collection[str]) -> HeadChecks:
-        return HeadChecks(
-            [],
-            [run for run in self.runs if run.name in required],
-            [status for status in self.statuses if status.context in required],
-        )
+        """The `required` ones, those that have not reported too."""
+        runs = [run for run in self.runs if run.name in required]
+        statuses = [status for status in self.statuses if status.context in required]
+        known = {*(run.name for run in runs), *(status.context for status in statuses)}
+        return HeadChecks([], runs, statuses, sorted({*required} - known))
 
     def list_waiting(self) -> list[str]:
         """The names of what has not ended; a suite without a check ends by itself."""
         runs = [run.name for run in self.runs if run.status != "completed"]
-        return runs + [one.context for one in self.statuses if one.state == "pending"]
+        pending = [one.context for one in self.statuses if one.state == "pending"]
+        return [*runs, *pending, *self.silent]
 
     def have_ended(self) -> bool:
         return not self._wait(now())
@@ -59,7 +62,8 @@ class HeadChecks(NamedTuple):
     def _wait(self, moment: datetime) -> bool:
         waits = not all(suite.has_ended(moment, grace=CHECKS_GRACE) for suite in self.suites)
         waits |= any(run.status != "completed" for run in self.runs)
-        return waits | any(status.state == "pending" for status in self.statuses)
+        waits |= any(status.state == "pending" for status in self.statuses)
+        return waits or bool(self.silent)
 
     def verdict(self, opened: datetime) -> Literal["green", "red", "unknown", "none"]:
         """`unknown` until every suite has ended, also those that are queued; `none` where there

@@ -10,7 +10,7 @@ from typing import Final
 
 from bot.admission.check import load_repo_config
 from bot.admission.trust import is_trusted
-from bot.comments.followup import Note, failure_note
+from bot.comments.followup import CHECK_NAME, Note, failure_note
 from bot.data.run import Run, RunStatus, Stop, StopReason, now
 from bot.errors import (
     Forbidden,
@@ -130,12 +130,12 @@ async def update_draft(ctx: PullRun) -> PullRun:
         return ctx
     checks = await load_checks(ctx.repo, pull.head_sha, ctx.config.ignored_checks)
     opened = pull.created_at or now()
+    if record.required_at != pull.head_sha:
+        required = await ctx.repo.checks.list_required(pull.base_branch)
+        ctx = await ctx.update_record(required_checks=required, required_at=pull.head_sha)
+    if required := {*ctx.record.required_checks} - {CHECK_NAME}:
+        checks = checks.only(required)
     verdict = checks.verdict(opened)
-    if verdict in ("unknown", "red"):
-        required = await ctx.repo.checks.list_required(pull.node_id, pull.number)
-        if required:
-            checks = checks.only(required)
-            verdict = checks.verdict(opened)
     waiting = checks.list_waiting() if verdict == "unknown" and pull.draft else []
     if waiting and now() - opened >= CHECKS_GRACE:
         names = join_names([code(name, 100) for name in waiting[:10]])

@@ -8,9 +8,10 @@ from typing import Any, Final, Literal
 
 from bot.data.github_facts import (
     AnnotationFacts,
+    BranchFacts,
     CheckRunFacts,
     CheckSuiteFacts,
-    RequiredFacts,
+    RuleFacts,
     StatusFacts,
 )
 from bot.errors import Forbidden, NotFound, Unprocessable
@@ -19,12 +20,6 @@ from pipeline.data.types import CommitSha
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
-REQUIRED_QUERY: Final = (
-    "query($id: ID!, $pull: Int!) { node(id: $id) { ... on PullRequest { commits(last: 1) { nodes "
-    "{ commit { statusCheckRollup { contexts(first: 100) { nodes { "
-    "... on CheckRun { name isRequired(pullRequestNumber: $pull) } "
-    "... on StatusContext { context isRequired(pullRequestNumber: $pull) } } } } } } } } } }"
-)
 MESSAGE_CHARACTERS: Final = 4_000
 """An annotation may hold 64 KB, which is too much to read at a line."""
 ANNOTATIONS_PER_REQUEST: Final = 50
@@ -140,17 +135,21 @@ class Checks:
         listed = self._api.paginate("commits", sha, "status", items="statuses", limit=5)
         return [StatusFacts.model_validate(item) async for item in listed]
 
-    async def list_required(self, node_id: str, pull: int) -> list[str]:
-        """The names of checks and statuses on the head that the base branch requires; empty where
+    async def list_required(self, branch: str) -> tuple[str, ...]:
+        """The names of checks and statuses that the branch requires, reported or not; empty where
         it requires none, or where we may not know.
 
-        docs.github.com/graphql/reference/interfaces#requirablebypullrequest
+        docs.github.com/rest/branches/branches#get-a-branch, docs.github.com/rest/repos/rules
         """
+        parts = branch.split("/")
         try:
-            found = await self._api.query_graphql(REQUIRED_QUERY, {"id": node_id, "pull": pull})
+            facts = BranchFacts.model_validate(await self._api.get("branches", *parts))
+            listed = self._api.paginate("rules", "branches", *parts)
+            rules = [RuleFacts.model_validate(item) async for item in listed]
         except (Forbidden, NotFound, Unprocessable):
-            return []
-        return RequiredFacts.model_validate(found["node"]).names
+            return ()
+        named = (one.context for rule in rules for one in rule.checks)
+        return tuple(dict.fromkeys((*facts.required, *named)))
 
     async def list_annotations(self, run: int) -> list[AnnotationFacts]:
         """The first hundred annotations of a check run."""

@@ -133,11 +133,13 @@ async def _let_github_commit(
         for local in await list_commits(git_dir, since=since, head=head):
             made = await _make_commit(ctx, git_dir, local, signed)
             if made is None:
+                logger.warning("GitHub makes other files of the commit %s: it is not signed", local)
                 return None
             signed[local] = made
         last = signed.get(head, head)
         await ctx.fetch(last)
-    except (Forbidden, NotFound, Unprocessable, RepositoryGone):
+    except (Forbidden, NotFound, Unprocessable, RepositoryGone) as error:
+        logger.warning("GitHub makes no signed commits of ours: %s: %s", error, error.words)
         return None
     return last
 

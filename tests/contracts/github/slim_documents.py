@@ -92,6 +92,7 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/pulls/{pull_number}/files": "get",
     REPO + "/pulls/{pull_number}/requested_reviewers": "post",
     REPO + "/pulls/{pull_number}/reviews": "get post",
+    REPO + "/rules/branches/{branch}": "get",
 }
 
 WEBHOOKS = (

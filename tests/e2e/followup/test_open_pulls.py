@@ -102,14 +102,18 @@ async def test_no_check_at_all_counts_as_green_after_a_while_and_is_said(bot: Bo
         ("", (), True, 1),
         ("", ("ci/tests",), False, 0),
         ("", ("tide",), True, 1),
+        ("", ("ci/tests", "has not reported"), True, 0),
         ("draft: [tide]\n", (), False, 0),
     ],
 )
 async def test_a_status_that_never_ends_is_named_once_or_does_not_count(
     bot: BotHarness, config: str, required: tuple[str, ...], *, draft: bool, said: int
 ) -> None:
-    repo, pull = await open_pull(bot, config)
+    repo = bot.add_repo(config=config)
     bot.hub.rules[repo.id] = Rules(required_checks=required)
+    await bot.open_issue(repo)
+    await bot.settle()
+    (pull,) = repo.pulls
     await report_status(bot.hub, pull, "pending", context="tide")
     await report_status(bot.hub, pull, "success", context="ci/tests")
     await bot.settle()
@@ -120,6 +124,8 @@ async def test_a_status_that_never_ends_is_named_once_or_does_not_count(
     await look_again(bot, pull, "2")
     notes = [one for one in bot.comments_of(pull) if "`tide`" in one]
     assert (pull.draft, len(notes)) == (draft, said)
+    asked = [one for one in bot.hub.requests if "/rules/branches/" in one.path]
+    assert len(asked) == 1  # of each head
     assert (pull.state == "open") == draft
 
 

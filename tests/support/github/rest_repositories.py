@@ -56,7 +56,15 @@ async def create_token(call: RestCall) -> RestResponse:
     return await rest_repositories.create_token(call)
 
 
+async def list_branch_rules(call: RestCall) -> RestResponse:
+    checks = [{"context": name} for name in hub_of(call).rules[call.repo.id].required_checks]
+    wanted = {"required_status_checks": checks, "strict_required_status_checks_policy": False}
+    rule = {"type": "required_status_checks", "parameters": wanted}
+    return RestResponse(200, [rule, {"type": "deletion"}] if checks else [])
+
+
 OPERATIONS = (
+    operation("GET", REPO + "/rules/branches/{branch...}", list_branch_rules, "metadata:read"),
     operation("GET", REPO, show_repository, "metadata:read"),
     operation("POST", "/app-manifests/{code}/conversions", convert_manifest, "open"),
     operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),

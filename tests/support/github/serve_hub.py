@@ -13,7 +13,6 @@ from capuchin_demo.hub import serve_hub
 from capuchin_demo.hub.github_errors import QueryFailed, Refusal
 from capuchin_demo.hub.hub_pages import PageRouter
 from capuchin_demo.hub.serve_hub import PATH, list_api_routes, list_site_routes
-from capuchin_demo.hub.state import Issue, Pull
 from capuchin_demo.hub.tokens import Token
 from tests.support.github.access import check_installation
 from tests.support.github.apps import RegistrationRouter
@@ -54,27 +53,12 @@ class GraphQLRouter(serve_hub.GraphQLRouter):
         if "bodyHTML" in query:
             issue = self.find_issue("I", global_id, token, "issues:read")
             return {"node": {"bodyHTML": render_signed(self._hub, issue.body or "")}}
-        if "isRequired" in query:
-            pull = self.find_issue("PR", global_id, token, "pull_requests:read")
-            return {"node": render_required(self._hub, pull)}
         try:
             return super().find_data(query, global_id, token)
         except QueryFailed as failed:
             if failed.kind == "NOT_IMPLEMENTED":
                 self._hub.unexpected.append(f"POST {PATH}: {query[:80]}")
             raise
-
-
-def render_required(hub: GitHubState, pull: Issue) -> dict[str, Any]:
-    """https://docs.github.com/graphql/reference/objects#statuscheckrollup"""
-    assert isinstance(pull, Pull)
-    required, head = hub.rules[pull.repo.id].required_checks, pull.head_sha
-    runs = [run.name for run in pull.repo.check_runs if run.head_sha == head]
-    statuses = [one.context for one in pull.repo.statuses if one.sha == head]
-    nodes = [{"name": name, "isRequired": name in required} for name in runs]
-    nodes += [{"context": name, "isRequired": name in required} for name in statuses]
-    rollup = {"contexts": {"nodes": nodes}} if nodes else None
-    return {"commits": {"nodes": [{"commit": {"statusCheckRollup": rollup}}]}}
 
 
 def create_app(hub: GitHubState) -> Starlette:
