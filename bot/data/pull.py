@@ -34,6 +34,7 @@ class CommitStyle(Frozen):
 
     def format_title(self, kind: str, title: str) -> str:
         """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
+        title = title.removeprefix(self.ticket)
         if not self.conventional or CONVENTIONAL.match(title):
             return f"{self.ticket}{title}"
         word = title.split(" ", 1)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from bot.comments.followup import Note, stop_note
 from bot.comments.pull_request import reproduction_title
@@ -10,7 +11,7 @@ from bot.comments.status import find_run
 from bot.data.github_facts import CommitFacts
 from bot.data.pull import PullRecord
 from bot.data.run import Run, RunStatus
-from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
+from bot.errors import PublishRefused, PushRejected, RepositoryGone, Superseded, UnfitDiff
 from bot.followup.feedback import (
     BATCH_KEY,
     CI_ID,
@@ -308,8 +309,8 @@ async def _push_commits(
 
 async def keep_or_hand_over(ctx: PullRun) -> PullRun:
     """Go on from a head that leads to ours by merges of the base branch alone, as GitHub's button
-    *Update branch* makes them, and by commits of those whom `follow_up` names. Any other is its
-    author's."""
+    *Update branch* makes them, and by commits of those whom `follow_up` names; or that is ours on a
+    newer base, as *Update with rebase* makes it. Any other is its author's."""
     commits = {one.sha: one for one in await ctx.repo.pulls.list_commits(ctx.pull.number)}
     chain: list[CommitFacts] = []
     at = ctx.pull.head_sha
@@ -326,9 +327,31 @@ async def keep_or_hand_over(ctx: PullRun) -> PullRun:
         elif not is_named(commit.account, ctx.config.follow_up):
             base = None
     if base is None:
+        at, base = ctx.record.head, await _find_newer_base(ctx, list(commits.values()))
+    if base is None:
         return await hand_over(ctx)
     await _note_head(ctx, at)
     return await ctx.update_record(head=ctx.pull.head_sha, pending_head="", base=base)
+
+
+async def _find_newer_base(ctx: PullRun, commits: Sequence[CommitFacts]) -> CommitSha | None:
+    """The commit of the base branch on which the head holds what ours does; None if it does not."""
+    shas = [one.sha for one in commits]
+    if not shas or any(len(one.parents) != 1 for one in commits):
+        return None
+    onto, head, record = commits[0].parents[0], ctx.pull.head_sha, ctx.record
+    if [onto, *shas][:-1] != [one.parents[0] for one in commits] or shas[-1] != head:
+        return None
+    try:
+        for one in (head, record.head, record.base, onto):
+            place = await ctx.fetch(one)
+    except RepositoryGone:  # GitHub keeps no head that nothing leads to for ever
+        return None
+    same = await is_merge_of(
+        place.git_dir, head,
+        base=record.base, ours=record.head, theirs=onto, identity=ctx.repo.identity,
+    )  # fmt: skip
+    return onto if same else None
 
 
 async def _is_update(ctx: PullRun, commit: CommitFacts, base: CommitSha) -> bool:

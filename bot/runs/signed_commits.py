@@ -10,7 +10,14 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from bot.errors import Forbidden, NotFound, PublishRefused, RepositoryGone, Unprocessable
+from bot.errors import (
+    Forbidden,
+    NotFound,
+    PublishRefused,
+    RepositoryGone,
+    Unprocessable,
+    describe_cause,
+)
 from bot.git.commits import (
     SigningKey,
     have_same_workflows,
@@ -139,7 +146,7 @@ async def _let_github_commit(
         last = signed.get(head, head)
         await ctx.fetch(last)
     except (Forbidden, NotFound, Unprocessable, RepositoryGone) as error:
-        logger.warning("GitHub makes no signed commits of ours: %s: %s", error, error.words)
+        logger.warning("GitHub makes no signed commits of ours: %s", describe_cause(error))
         return None
     return last
 

@@ -148,14 +148,15 @@ async def test_a_person_who_pushes_has_the_branch_from_then_on(bot: BotHarness) 
 
 
 async def add_to_branch(bot: BotHarness, repo: Repo, pull: Pull, how: str) -> None:
-    """A bot commits to the branch, or the base is merged into it, as GitHub's button does."""
+    """A bot commits to the branch, or the base is merged into it, or it is rebased, as GitHub's
+    button does."""
     git, before, branch = repo.git, repo.git.list_refs(""), f"refs/heads/{pull.head_ref}"
     heads = [git.resolve(branch) or "", git.resolve("refs/heads/main") or ""]
     tree = run_git(git.path, "merge-tree", "--write-tree", *heads).decode().strip()
-    if how != "update":
+    if how not in ("update", "rebase"):
         tree = git.write_paths(tree, {"own.py": ("100644", git.write_blob(b"x = 1\n"))})
     who = Signature("x", "1+formatter@users.noreply.github.com", now())
-    parents = heads if how.startswith("update") else heads[:1]
+    parents = {"update": heads, "rebase": heads[1:]}.get(how.split()[0], heads[:1])
     git.set_ref(branch, git.write_commit(tree, parents, "Change\n", who, who))
     bot.hub.add_user("formatter")
     after = git.list_refs("")
@@ -168,6 +169,8 @@ async def add_to_branch(bot: BotHarness, repo: Repo, pull: Pull, how: str) -> No
     [
         ("update", "", True),
         ("update and more", "", False),
+        ("rebase", "", True),
+        ("rebase and more", "", False),
         ("bot", "follow_up: formatter\n", True),
         ("bot", "", False),
     ],
