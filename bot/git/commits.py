@@ -35,13 +35,8 @@ GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributin
 _SIGN_OFF_DEMAND = re.compile(
     r"developer certificate of origin|\bDCO\b|signed-off-by|sign(ed)?[ -]off|git commit -s", re.I
 )
-_KEPT_FOR_PEOPLE = re.compile(
-    r"\b(AI|LLMs?|agents?|bots?|machines?|models?)\b[^\n]{0,200}\b(not|never|n't)\b[^\n]{0,80}"
-    r"(sign(ed)?[ -]off|DCO|certif)"
-    r"|(only|must be) (a |by a )?humans?\b[^\n]{0,80}(sign(ed)?[ -]off|DCO|certif)",
-    re.I,
-)
-"""Such as "AI agents MUST NOT add Signed-off-by", of https://docs.kernel.org/process/coding-assistants.html"""
+_MACHINE = re.compile(r"\b(AI|LLMs?|agents?|bots?|models?|humans?)\b", re.I)
+_DENIED = re.compile(r"\b(not|never|only)\b|n't\b", re.I)
 _TICKET = re.compile(r"(\[?)([A-Z][A-Z0-9]{1,9})-\d{1,7}(\]?:? )(?=\S)")
 _SIGN_OFF_TRAILER = re.compile(r"^Signed-off-by: ", re.M)
 _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|commit)\b")
@@ -78,9 +73,11 @@ def _find_ticket(messages: Sequence[str], issue: str) -> str:
     found = [match for match in map(_TICKET.match, messages) if match]
     if not _is_habit(messages, _TICKET.match):
         return ""
-    projects = "|".join({re.escape(match[2]) for match in found})
-    named = re.search(rf"\b({projects})-\d{{1,7}}\b", issue)  # UTF-8 is none
-    return f"{found[0][1]}{named[0]}{found[0][3]}" if named else ""
+    projects = {match[2] for match in found}
+    for named in re.finditer(r"\b([A-Z][A-Z0-9]{1,9})-\d{1,7}\b", issue):
+        if named[1] in projects:  # UTF-8 is none
+            return f"{found[0][1]}{named[0]}{found[0][3]}"
+    return ""
 
 
 async def _has_dco_file(repo: Repository) -> bool | None:
@@ -91,11 +88,16 @@ async def _demands_sign_off(codebase: Codebase) -> bool | None:
     """Whether commits of ours are to be signed off; None where no file says."""
     by_name = {path.lower(): path for path in codebase.files}
     guides = [await codebase.read_text(by_name[name]) for name in GUIDES if name in by_name]
-    if any(text and _KEPT_FOR_PEOPLE.search(text) for text in guides):
+    if any(_keeps_for_people(line) for text in guides if text for line in text.splitlines()):
         return False
     if any(name in by_name for name in DCO_FILES):
         return True
     return True if any(text and _SIGN_OFF_DEMAND.search(text) for text in guides) else None
+
+
+def _keeps_for_people(line: str) -> bool:
+    """Such as "If you are a LLM, you MUST NOT include a `Signed-off-by`"."""
+    return all(one.search(line) for one in (_SIGN_OFF_DEMAND, _MACHINE, _DENIED))
 
 
 def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:

@@ -285,9 +285,7 @@ _SOURCE_PATH: Final = Path(__file__).parents[3] / "app.yml"
 """Its place in the repository."""
 
 
-def build_manifest(
-    *, public_url: str, redirect_url: str, webhook: bool = True
-) -> dict[str, Any]:
+def build_manifest(*, public_url: str, redirect_url: str, webhook: bool = True) -> dict[str, Any]:
     """The manifest from which GitHub creates the App.
 
     `public_url` is the address of `capuchin serve`; GitHub redirects the browser to `redirect_url`.

@@ -28,6 +28,11 @@ MOST_SUBMODULES: Final = 20
 """Of a commit, those within others too."""
 
 
+_ADDRESS: Final = re.compile(
+    r"(?:https?://|git://|(?:ssh://)?git@)([A-Za-z0-9.-]{1,253})(?::\d{1,5}(?=/))?[/:](.{1,200})"
+)
+
+
 async def fetch_references(ctx: RunContext, codebase: Codebase) -> Codebase:
     """The codebase with what could be fetched of what its commit refers to."""
     with suppress(TimeoutError):
@@ -61,7 +66,7 @@ async def _add_submodules(ctx: RunContext, part: Codebase, name: str, left: list
 
 async def _fetch_submodule(ctx: RunContext, other: str, commit: CommitSha) -> Codebase:
     """A private one is fetched, or read as an earlier run fetched it, only for a person who may
-    read it: whoever may push can name any in a file."""
+    read it: everybody who may push can name any in a file."""
     owner, _, name = other.partition("/")
     token = await ctx.repo.find_sibling_token(owner, name, ctx.run.asked_by)
     remote = Remote.on_github(ctx.settings.github_url, other, token)
@@ -94,9 +99,8 @@ def find_on_github(address: str, own: str, github_url: str) -> str | None:
     if address.startswith(("./", "../")):
         path = posixpath.normpath(f"{own}/{address}")
     else:
-        host = re.escape(urlsplit(github_url).hostname or "")
-        form = rf"(?:https?://|git://|(?:ssh://)?git@){host}(?::\d+)?[/:](.+)"
-        found = re.fullmatch(form, address)
-        path = found[1] if found else ""
+        found = _ADDRESS.fullmatch(address)
+        same = found and found[1].casefold() == urlsplit(github_url).hostname
+        path = found[2] if found and same else ""
     named = re.fullmatch(r"([A-Za-z0-9][\w-]*/[\w.-]+?)(?:\.git)?/?", path, re.A)
     return named[1] if named else None

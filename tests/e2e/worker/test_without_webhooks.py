@@ -15,12 +15,12 @@ import yaml
 
 from bot.data.run import RunStatus
 from capuchin_demo.hub.check_actions import report_check
+from capuchin_demo.recorded.recording import RecordedAnswer
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.failures.worker_process import worker_environment
 from tests.e2e.harness import BotHarness, StartBot
 from tests.e2e.people import MAINTAINER
-from tests.support.recorded.recording import RecordedAnswer
 
 OFTEN = 0.2
 """Seconds between two looks."""
