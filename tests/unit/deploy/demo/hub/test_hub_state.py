@@ -74,4 +74,4 @@ def test_secrets_stay_out_of_what_is_printed(hub: LocalHub, repo: Repo) -> None:
     token = hub.create_personal_token("alice")
     found = hub.tokens.find(token)
     assert token not in repr(found)
-    assert "PRIVATE" not in repr(hub.app_identity)
+    assert "PRIVATE" not in repr(hub.app)
