@@ -124,11 +124,7 @@ class Solver:
         issue = await hear(issue, "choice", r)
         judge = Judge(r, model=r.model, reward=self._models.orm, unseen=sampler.unseen)
         judged = await judge.judge(
-            issue,
-            candidates,
-            tests=sampler.drawn.tests,
-            files=context.files,
-            checklist=sampler.drawn.checklist,
+            issue, candidates, files=context.files, checklist=sampler.drawn.checklist
         )
         if r.options.strategy in read_presets() and not r.model.profile.sampling:
             judged = judged.with_note(

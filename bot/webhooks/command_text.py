@@ -22,7 +22,7 @@ VERBS: Final = (
 OTHERS_VERBS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
 """Verbs of other bots that mean one of ours."""
 
-_FENCE: Final = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")
+_FENCE: Final = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}+).*)$")
 _CODE_OR_QUOTE: Final = re.compile(r" {0,3}>| {4}| {0,3}\t")
 _HIDING: Final = re.compile(r"<(!--|(?:pre|code|blockquote)\b)", re.I)
 

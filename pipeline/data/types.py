@@ -133,6 +133,19 @@ class ChecklistPoint(Frozen):
     """The file where it must be done; empty: none in particular."""
 
 
+class Checklist(Frozen):
+    points: tuple[ChecklistPoint, ...] = ()
+    script: str = ""
+    """Tries the points that a run can show; empty if there is none."""
+
+    @property
+    def tests(self) -> tuple[TestScript, ...]:
+        return (TestScript(text=self.script),) if self.script else ()
+
+
+NO_CHECKLIST: Final = Checklist()
+
+
 class RejectedEdit(Frozen):
     """An edit that cannot take part: its diff does not apply, or a control passed with it."""
 

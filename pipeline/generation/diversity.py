@@ -18,7 +18,7 @@ from pipeline.codebase.unified_diff import parse_diff
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import ONLY_FIXED, Generator, Options
 from pipeline.data.suite_reports import SuiteReport
-from pipeline.data.types import ChecklistPoint, Issue, TestScript
+from pipeline.data.types import NO_CHECKLIST, Checklist, ChecklistPoint, Issue, TestScript
 from pipeline.languages.conventions import is_test
 from pipeline.languages.language import PromptLanguage
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
@@ -65,13 +65,7 @@ class Approaches(Frozen):
 
     lines: tuple[str, ...] = ()
     """Approaches, one for each sample that starts from one; possibly fewer."""
-    checklist: tuple[ChecklistPoint, ...] = ()
-    script: str = ""
-    """Tries the cases of the checklist; empty if there is none."""
-
-    @property
-    def tests(self) -> tuple[TestScript, ...]:
-        return (TestScript(text=self.script),) if self.script else ()
+    checklist: Checklist = NO_CHECKLIST
 
     def assign(self, options: Options) -> dict[int, str]:
         """The approach of each sample that starts from one."""
@@ -164,16 +158,18 @@ def _parse_approaches(reply: str, count: int) -> Approaches:
     points = map(_POINT.fullmatch, map(str.strip, found.get("complete", "").splitlines()))
     return Approaches(
         lines=tuple(dict.fromkeys(short))[:count],
-        checklist=tuple(
-            ChecklistPoint(
-                weight=int(point["weight"]),
-                path="" if (path := point["path"].strip("`")) == "-" else path,
-                text=textwrap.shorten(point["text"], _LONGEST, placeholder=" …"),
-            )
-            for point in points
-            if point
-        )[:_MOST_POINTS],
-        script=f"{script}\n" if script else "",
+        checklist=Checklist(
+            points=tuple(
+                ChecklistPoint(
+                    weight=int(point["weight"]),
+                    path="" if (path := point["path"].strip("`")) == "-" else path,
+                    text=textwrap.shorten(point["text"], _LONGEST, placeholder=" …"),
+                )
+                for point in points
+                if point
+            )[:_MOST_POINTS],
+            script=f"{script}\n" if script else "",
+        ),
     )
 
 

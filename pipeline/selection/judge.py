@@ -16,7 +16,9 @@ from pipeline.data.code_places import SourceFile
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import (
     MOST_WEIGHT,
+    NO_CHECKLIST,
     Candidate,
+    Checklist,
     ChecklistPoint,
     Issue,
     NoFixReason,
@@ -151,14 +153,13 @@ class Judge:
         tests: Sequence[TestScript] = (),
         files: Sequence[SourceFile] = (),
         reproduced: bool = True,
-        checklist: Sequence[ChecklistPoint] = (),
+        checklist: Checklist = NO_CHECKLIST,
     ) -> Judgement:
-        """Judge `candidates` by their own tests and `tests`.
+        """Judge `candidates` by their own tests, `tests` and that of the `checklist`.
 
         `files`: shown to a model that chooses by reading; the files that the edits change by
         default. `reproduced`: whether the chosen edit must pass a test that fails on the unedited
-        code. An edit that breaks the repository's own tests is never chosen. `checklist`: what was
-        said of a complete fix.
+        code. An edit that breaks the repository's own tests is never chosen.
 
         Raises:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
@@ -175,9 +176,10 @@ class Judge:
             model=self._asks_model,
             reward=self._reward is not None,
             unseen=self._unseen,
-            checklist=tuple(checklist),
+            checklist=checklist,
         )
         await self._store.save(f"question/{method}", question)
+        tests = (*tests, *checklist.tests)
         table = await self._vote(candidates, tests)
         self._workspace.say(_describe_votes(table))
         steady = set(reproducing_tests(table)) - set(table.flaky)
@@ -195,7 +197,7 @@ class Judge:
             reward_weight=1 if self._options.orm_weight is None else self._options.orm_weight,
             base=(await self._read_base(table)).get,
         )
-        standings = standings.with_checklist(checklist)
+        standings = standings.with_checklist(checklist.points)
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
             none = Verdict(
                 method=method,
@@ -220,7 +222,7 @@ class Judge:
             pool,
             files=files,
             reports=self._results.list_known(),
-            checklist=checklist,
+            checklist=checklist.points,
         )
         for script in decision.further:
             standings = standings.split_by(script)
@@ -236,7 +238,7 @@ class Judge:
             reasons=decision.reasons,
         )
         judged = await self._gate(standings, verdict, reproduced=reproduced)
-        for note in list_unchanged(checklist, judged.chosen, self._workspace.codebase.files):
+        for note in list_unchanged(checklist.points, judged.chosen, self._workspace.codebase.files):
             judged = judged.with_note(note)
             await self._store.save(f"verdict/{method}", judged.verdict)
         return judged

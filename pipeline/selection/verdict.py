@@ -13,8 +13,9 @@ from string import ascii_uppercase
 from pipeline.data.options import Options, Recalibration, SelectionMethod
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, SuiteReport
 from pipeline.data.types import (
+    NO_CHECKLIST,
     Candidate,
-    ChecklistPoint,
+    Checklist,
     DecidedBy,
     Issue,
     NoFix,
@@ -140,7 +141,7 @@ class SelectionQuestion(Frozen):
     reward: bool
     unseen: int = 0
     """See `Evidence`."""
-    checklist: tuple[ChecklistPoint, ...] = ()
+    checklist: Checklist = NO_CHECKLIST
 
 
 class SavedSuiteReport(Frozen):

@@ -49,7 +49,6 @@ async def prove(
     judged = await judge.judge(
         issue,
         [*candidates, mended],
-        tests=sampler.drawn.tests,
         files=context.files,
         checklist=sampler.drawn.checklist,
     )

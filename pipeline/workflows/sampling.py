@@ -232,7 +232,7 @@ class Sampler:
         test = TestingState(pending="", scripts=[script.text], runs=[base])
         given = Sample(self._options.samples, test)
         written = await self._write_edit(
-            issue, given, Direction(others=(tried,), checklist=self.drawn.checklist)
+            issue, given, Direction(others=(tried,), checklist=self.drawn.checklist.points)
         )
         mended = next(iter(await self._collect_candidates([written])), None)
         return mended if mended and mended.patch != edit.patch else None
@@ -288,7 +288,7 @@ class Sampler:
             direction = Direction(
                 others=to_tried_edits(finished),
                 agree=samples_agree(finished),
-                checklist=self.drawn.checklist,
+                checklist=self.drawn.checklist.points,
             )
             return await write_edit(sample, direction)
 

@@ -99,7 +99,7 @@ def test_the_files_to_read_first_are_short_and_named_in_their_order() -> None:
     assert order
     assert re.findall(r"`([\w/]+\.py)`", order[0]) == list(READING_ORDER)
     texts = [(ROOT / path).read_text(encoding="utf-8") for path in READING_ORDER]
-    assert sum(len(text.splitlines()) for text in texts) < MOST_TO_READ
+    assert sum(len(text.splitlines()) for text in texts) <= MOST_TO_READ
 
 
 _FILES = re.compile(r"\]\(([^)#\s:]+)(?=[)#\s])|(?:src|srcset|href)=\"([^\":#]+)(?=[\"#])")

@@ -149,8 +149,9 @@ def test_a_pattern_that_takes_more_than_its_share_is_found(text: str) -> None:
 def test_all_expressions_are_found() -> None:
     assert len(patterns()) > 350
     unread = [place for place, pattern in patterns().items() if pattern.text == "x"]
-    # Those of this one are data, and found as such.
-    assert len([one for one in unread if not one.startswith("pipeline/languages/printed.py")]) < 40
+    # Those of these are data, and found as such.
+    data = ("pipeline/languages/printed.py", "pipeline/languages/described.py")
+    assert len([one for one in unread if not one.startswith(data)]) < 30
 
 
 def test_every_exception_still_exists() -> None:

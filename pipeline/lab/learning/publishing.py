@@ -55,7 +55,10 @@ def _write_kind(file: Path, folder: Path) -> dict[str, int]:
 
 
 def render_card(sizes: Sizes, issues: Iterable[SolvedIssue], warning: str = "") -> str:
-    """The data set's card, with a `warning` for whoever trains on it. https://huggingface.co/docs/hub/datasets-cards"""
+    """The data set's card, with a `warning` to those who train on it.
+
+    https://huggingface.co/docs/hub/datasets-cards
+    """
     counts = Counter((one.repository, one.licence) for one in issues)
     total = sum(rows for splits in sizes.values() for rows in splits.values())
     head = {

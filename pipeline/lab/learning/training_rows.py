@@ -326,7 +326,7 @@ _BENCHMARKED = frozenset(
 
 
 def is_benchmarked(repository: str) -> bool:
-    """Whether it is one of SWE-bench's, or by its name a fork of one: whoever learns from it cannot
+    """Whether it is one of SWE-bench's, or by its name a fork of one: who learns from it cannot
     be measured there."""
     return repository_key(repository) in _BENCHMARKED
 
