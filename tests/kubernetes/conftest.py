@@ -28,7 +28,7 @@ ATTACKS = ("host_access", "privilege", "processes")
 
 pytest.register_assert_rewrite(
     *(f"tests.contracts.sandbox.{name}_contract" for name in CONTRACTS),
-    *(f"tests.safety.{name}_attacks" for name in ATTACKS),
+    *(f"tests.safety.test_{name}" for name in ATTACKS),
 )
 
 

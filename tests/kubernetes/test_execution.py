@@ -15,9 +15,9 @@ from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
 from tests.contracts.sandbox.limits_contract import *  # noqa: F403
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import NAMESPACE
-from tests.safety.host_access_attacks import *  # noqa: F403 - attacks on a pod
-from tests.safety.privilege_attacks import *  # noqa: F403
-from tests.safety.processes_attacks import *  # noqa: F403
+from tests.safety.test_host_access import *  # noqa: F403 - attacks on a pod
+from tests.safety.test_privilege import *  # noqa: F403
+from tests.safety.test_processes import *  # noqa: F403
 from tests.support.docker import Execute
 
 

@@ -33,10 +33,6 @@ from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 __all__ = ["ca_bundle", "execute", "mode", "open_sandbox", "run_id"]
 
-ATTACKS = ("host_access", "privilege", "processes")
-
-pytest.register_assert_rewrite(*(f"tests.safety.{name}_attacks" for name in ATTACKS))
-
 RUNSC = shutil.which("runsc")
 # The platform that needs neither KVM nor a recent kernel.
 ARGUMENTS = ["--platform=ptrace", "--network=none"]
