@@ -16,7 +16,11 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import scratch_folder
 
 SUITE = "bookworm"
-PACKAGES = ("ca-certificates", "git", "python3", "python3-pip", "python3-venv")
+PACKAGES = (
+    *("ca-certificates", "git", "python3", "python3-pip", "python3-venv"),
+    # What tests call as they find it on every hosted runner, and what weighs little.
+    *("file", "less", "make", "unzip"),
+)
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
 EXCLUDED_PATHS = (
     "./dev/*",
