@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
 from pipeline.data.progress import Doing, Event, OnProgress, Stage, StageBegan
+from pipeline.data.types import NOT_FIXED
 from pipeline.languages.language import PromptLanguage
 from pipeline.languages.registry import main_language, name_language
 from pipeline.machine import Machine, drive
@@ -21,6 +23,9 @@ from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
 from sandbox.program import NO_ENV, Execution, Program
+
+_SPOILT_SECONDS: Final = 10.0
+"""Processor time that a script has at least with a spoilt edit."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,21 @@ class Workspace:
         return await self.sandbox.run(
             language.script_program(script, diffs=diffs, seconds=seconds, env=env)
         )
+
+    async def run_spoilt(self, script: str, diff: str, like: Execution) -> Execution:
+        """Run a script with a spoilt version of the edit with which it ended as `like`: for thrice
+        that time at most, and without a build where it compiles what it needs. Raises as
+        `Sandbox.run`."""
+        took = like.seconds if like.cpu_seconds is None else like.cpu_seconds
+        seconds = min(self.options.execution_seconds, _SPOILT_SECONDS + 3 * took)
+        language = main_language(self.codebase)
+        program = language.script_program(script, diffs=(diff,), seconds=seconds)
+        if language.compiles(script):
+            found = await self.sandbox.run(dataclasses.replace(program, built=False))
+            if found.exit_code in (0, NOT_FIXED, None):
+                return found
+            # It may not compile, which is no verdict: the build says so.
+        return await self.sandbox.run(program)
 
     def describe_language(self) -> PromptLanguage:
         """What templates need of the language of scripts."""

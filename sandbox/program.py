@@ -153,6 +153,8 @@ class Program:
     """Whether it may do nothing for long; `Limits.wall_seconds` still ends it."""
     may_share: bool = False
     """Whether equal programs may share one run."""
+    built: bool = True
+    """Whether the code is built with the edits first (`EditBuild`)."""
 
     def __post_init__(self) -> None:
         """Raises `ValueError` if there is nothing to run."""

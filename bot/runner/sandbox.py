@@ -23,7 +23,8 @@ NAMESPACE: Final = "capuchin-sandboxes"
 AUTO: Final = "auto"
 """The value of `sandbox_runtime` that leaves the choice to the engine."""
 OWN_INDEXES: Final = (
-    "PIP_INDEX_URL", "npm_config_registry", "CARGO_REGISTRY_INDEX", "UV_PYTHON_INSTALL_MIRROR"
+    "PIP_INDEX_URL", "npm_config_registry", "CARGO_REGISTRY_INDEX", "MAVEN_MIRROR_URL",
+    "UV_PYTHON_INSTALL_MIRROR"
 )  # fmt: skip
 """Of `build_secrets`, the addresses that are options of a build, for all its tools."""
 _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -89,6 +90,7 @@ def build_options(settings: SandboxSettings) -> BuildOptions:
             index_url=own.get("PIP_INDEX_URL"),
             npm_registry=own.get("npm_config_registry"),
             cargo_registry=own.get("CARGO_REGISTRY_INDEX"),
+            maven_mirror=own.get("MAVEN_MIRROR_URL"),
             python_mirror=own.get("UV_PYTHON_INSTALL_MIRROR"),
             secrets=secrets,
             registries=_split(settings.build_registries),

@@ -216,21 +216,21 @@ def is_enough(record: EnvironmentRecord) -> bool:
     never_ends = "The build of the package itself does not end"
     if any(attempt.problem.startswith(never_ends) for attempt in record.tried):
         return True
-    grades = [attempt.grade for attempt in record.tried]
     unseen = any(attempt.image and attempt.health is None for attempt in record.tried)
-    if unseen or max(grades, default=Grade.BROKEN) > Grade.USABLE:
+    if unseen or any(_is_healthy(one.health) for one in record.tried) or fail_alike(record.tried):
         return True
-    if fail_alike(record.tried) or any(_is_nearly_healthy(one.health) for one in record.tried):
-        return True
-    # A few tests fail: one more attempt shows whether they fail everywhere.
-    return Grade.USABLE in grades[:-1]
+    # A few tests fail, or a project has no results: one more attempt shows whether it is so
+    # everywhere.
+    return any(attempt.grade >= Grade.USABLE for attempt in record.tried[:-1])
 
 
-def _is_nearly_healthy(health: Health | None) -> bool:
-    """Whether so few of many tests fail that they are likely to fail everywhere."""
-    if health is None or health.grade < Grade.USABLE or health.passed < 200:
+def _is_healthy(health: Health | None) -> bool:
+    """Whether all projects have results, and no test fails, or so few of many that they are likely
+    to fail everywhere."""
+    if health is None or health.grade < Grade.USABLE or len({*health.projects}) > 1:
         return False
-    return health.imports and 100 * health.failed <= health.passed
+    nearly = health.imports and health.passed >= 200 and 100 * health.failed <= health.passed
+    return nearly or health.grade > Grade.USABLE
 
 
 def fail_alike(tried: tuple[TriedAttempt, ...]) -> bool:

@@ -387,6 +387,14 @@ class Described(Language):
             may_share=True,
         )
 
+    def compiles(self, script: str) -> bool:
+        """As a language's runner of test files does; a shell script does that names nothing that a
+        build makes."""
+        made: str = _BUILT
+        for way in self.facts.ways:
+            made += "".join(rf"|\b{re.escape(name)}\b" for name in way.outputs)
+        return bool(self._tests.command) or not re.search(made, script)
+
     def _rename_tests(self, text: str, path: str) -> tuple[str, list[str]]:
         """The script with names of its own for its tests, and these: they share their names with
         the other files of their folder, and an edit may bring a test of the same one."""
@@ -474,6 +482,8 @@ class DescribedRunner(FileRunner):
         return bool(re.search(self.tests.broken, run.output, re.MULTILINE))
 
 
+_BUILT = r"\bmake\b|\.(?:a|so|o|la|class|jar|dll)\b|(?:^|[\s;&|(\"'=])\./|-l(?!m\b|pthread)\w"
+"""What a build makes: a library, an object, a program beside the sources."""
 _ZERO = re.compile(
     r"(\bexit[ \t(]{1,9}|\?[ \t]{0,9}|\breturn[ \t(]{1,9}(?=0\)?;\s{0,9}\}\s{0,9}\w{1,20}\n))0\b"
 )
@@ -522,12 +532,13 @@ def _move(way: Way, folders: Sequence[str]) -> Way:
 def _make_report(way: Way, line: str) -> str:
     """A line of CI that starts the program of `way`, as it reports results by name here; empty if
     it does not start it."""
-    program = itertools.takewhile(lambda word: word[:1] not in "-.{", way.test)
-    start = re.match(rf"((?:\w+=\S+ +)*{re.escape(' '.join(program))})(?=\s|$)", line)
+    program = " ".join(itertools.takewhile(lambda word: word[:1] not in "-.{", way.test))
+    names = rf"{re.escape(program)}|{way.alias}"
+    start = re.match(rf"((?:\w+=\S+ +)*)(?:{names})(?=\s|$)", line)
     if not way.test or start is None:
         return ""
     rest = re.sub(rf"\s(?:{way.without})(?=\s|$)", "", line[start.end() :].split("|")[0]).rstrip()
-    return " ".join([start[1], *way.report]) + rest
+    return start[1] + " ".join([program, *way.report]) + rest
 
 
 def read_words(line: str) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class Way(Frozen):
     """The words of the command that runs all tests."""
     report: tuple[str, ...] = ()
     """Words behind its program that make it tell results by name: put into the lines of CI, too."""
+    alias: str = "(?!)"
+    """A pattern of other names for its program, which starts them itself: a wrapper's."""
     without: str = "(?!)"
     """A pattern of the options in CI's lines that the sandbox cannot run, or that tell nothing."""
     ci_build: str = ""
@@ -382,6 +384,10 @@ class Language:
         """The program that runs a script: exit code 0 for fixed, 2 for not fixed, another for a
         broken script. Equal ones may share one run."""
         raise NotImplementedError
+
+    def compiles(self, script: str) -> bool:
+        """Whether a script compiles by itself what it needs, so that no build goes before it."""
+        return False
 
     def place_script(self, text: str, otherwise: str) -> str:
         """Where a script says that it lies as a test; `otherwise` if it does not."""

@@ -24,7 +24,7 @@ from pipeline.state import ReplyKind, State
 from prompts.templates import render
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen
-from sandbox.program import NO_ENV, Execution, repeat_environment, shell_command
+from sandbox.program import Execution, repeat_environment, shell_command
 
 
 class Fault(NamedTuple):
@@ -53,34 +53,42 @@ class ScriptCheck:
             return Fault("It does not come to a verdict on every candidate.")
         if len(set(ends)) < 2:
             return Fault("It ends the same way with every candidate.")
-        again = await self._run_all(script, ("", *diffs), repeat=True)
+        again = await self._run_again(script, ("", *diffs))
         if again != [base.exit_code, *ends]:
             return Fault("It does not always end the same, so it shows nothing.")
-        passed = next(diff for diff, end in zip(diffs, ends, strict=True) if end == 0)
-        mutants = await spoil(passed)
-        spoilt = zip(mutants, await self._run_all(script, mutants), strict=True)
-        # What cannot be built, or ends too late, shows nothing.
-        known = [(one, end) for one, end in spoilt if end is not None]
-        if not any(end for _, end in known or [("", base.exit_code)]):
-            unnoticed = known[0][0] if known else ""
-            return Fault(
-                "It passes as well where a line of the edit that it passes is spoilt or missing. "
-                "Add a case that notices.",
-                _show_difference(passed, unnoticed) if unnoticed else "",
-            )
-        return None
+        passed, like = next(
+            (diff, run) for diff, run in zip(diffs, runs, strict=True) if run.passed
+        )
+        unnoticed = ""
+        for mutant in await spoil(passed):  # one by one: each may be a build, the first may do
+            end = await self._end_of_spoilt(script, mutant, like)
+            if end:
+                return None
+            # What cannot be built, or ends too late, shows nothing.
+            unnoticed = unnoticed or (mutant if end is not None else "")
+        if not unnoticed and base.exit_code:
+            return None
+        return Fault(
+            "It passes as well where a line of the edit that it passes is spoilt or missing. "
+            "Add a case that notices.",
+            _show_difference(passed, unnoticed) if unnoticed else "",
+        )
 
-    async def _run_all(
-        self, script: str, diffs: Sequence[str], *, repeat: bool = False
-    ) -> list[int | None]:
+    async def _end_of_spoilt(self, script: str, diff: str, like: Execution) -> int | None:
+        try:
+            return (await self._workspace.run_spoilt(script, diff, like)).exit_code
+        except PatchRejected:
+            return None
+
+    async def _run_again(self, script: str, diffs: Sequence[str]) -> list[int | None]:
         """Exit codes; None where a diff does not apply or the script was killed."""
 
         async def run(diff: str) -> int | None:
-            env = repeat_environment(1) if repeat else NO_ENV
             try:
-                return (await self._workspace.run_script(script, diff, env=env)).exit_code
+                run = await self._workspace.run_script(script, diff, env=repeat_environment(1))
             except PatchRejected:
                 return None
+            return run.exit_code
 
         return await gather_all(run(diff) for diff in diffs)
 

@@ -63,6 +63,8 @@ class BuildOptions:
     npm_registry: str | None = None
     cargo_registry: str | None = None
     """The address of a sparse index that stands for crates.io's."""
+    maven_mirror: str | None = None
+    """The address of a repository that stands for all others, for Maven and Gradle."""
     python_mirror: str | None = None
     """The address from which uv fetches interpreters instead of GitHub."""
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -106,7 +108,7 @@ class BuildOptions:
         return repr(tuple(self._addresses().values()))
 
     def _addresses(self) -> dict[str, str | None]:
-        names = ("index_url", "npm_registry", "cargo_registry", "python_mirror")
+        names = ("index_url", "npm_registry", "cargo_registry", "maven_mirror", "python_mirror")
         return {name: getattr(self, name) for name in names}
 
     def parent_proxy(self) -> str:
@@ -144,6 +146,9 @@ class BuildOptions:
             found |= dict.fromkeys(names, self.npm_registry)
         if self.cargo_registry:
             found["CAPUCHIN_CARGO_REGISTRY"] = self.cargo_registry
+        if self.maven_mirror:
+            names = ("CAPUCHIN_MAVEN_MIRROR", "MVNW_REPOURL")
+            found |= dict.fromkeys(names, self.maven_mirror)
         if self.python_mirror:
             found["UV_PYTHON_INSTALL_MIRROR"] = self.python_mirror
         if self.ca_bundle:

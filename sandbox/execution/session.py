@@ -56,6 +56,7 @@ class SandboxSession:
             program.seconds,
             program.output_bytes,
             program.may_wait,
+            program.built,
             tuple(sorted(program.env.items())),
             tuple(sorted(program.files.items())),
         )
@@ -88,7 +89,7 @@ class SandboxSession:
             files=program.files,
             capture=capture,
             may_wait=program.may_wait,
-            build=self._build,
+            build=self._build if program.built else replace(self._build, lines=()),
             watch=_call_in_loop(program.watch),
         )
         stated = {"seconds": program.seconds, "output_kept_bytes": program.output_bytes}

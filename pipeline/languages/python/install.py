@@ -34,6 +34,7 @@ from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day, neares
 from sandbox.layout import SYSTEM_PYTHON
 
 PLAN_FILE: Final = "plan.json"
+MOST_OTHERS: Final = 10
 INSTALL: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/install.py {INCOMING}/{PLAN_FILE}"
 
 
@@ -124,13 +125,17 @@ UV_STEP: Final = (
 
 
 def list_attempts(
-    manifests: Manifests, asked: Asked, root: str = "", siblings: Sequence[str] = ()
+    manifests: Manifests,
+    asked: Asked,
+    root: str = "",
+    siblings: Sequence[str] = (),
+    others: Sequence[str] = (),
 ) -> list[Attempt]:
     """The ways to install a tree that differ, the most promising first. `root`: the folder of the
-    project, whose files `manifests` are; `siblings`: folders from there of what it takes by
-    path."""
+    project, whose files `manifests` are; `siblings`: folders from there of what it takes by path;
+    `others`: those of the tree's other packages."""
     different: dict[str, Attempt] = {}
-    for attempt in AttemptMaker(manifests, asked, root, siblings).make_attempts():
+    for attempt in AttemptMaker(manifests, asked, root, siblings, others).make_attempts():
         different.setdefault(re.sub(r'"attempt": "\w+"', "", repr(attempt.recipe)), attempt)
     return list(different.values())
 
@@ -144,10 +149,12 @@ class AttemptMaker:
         asked: Asked,
         root: str = "",
         siblings: Sequence[str] = (),
+        others: Sequence[str] = (),
     ) -> None:
         self.manifests = manifests
         self.root = root
         self.siblings = siblings
+        self.others = others
         today = datetime.now(UTC).date()
         self.day = asked.as_of or today
         self.is_old = self.day < today - RECENT
@@ -220,7 +227,10 @@ class AttemptMaker:
     def write_plan(self, plan: Plan) -> str:
         members = [*find_members(self.manifests.names, self.manifests.texts)]
         siblings = [one for one in self.siblings if one not in members]
-        whole = replace(plan, root=self.root, members=members, siblings=siblings)
+        others = [one for one in self.others if one not in {*members, *siblings}]
+        whole = replace(
+            plan, root=self.root, members=members, siblings=siblings, others=others[:MOST_OTHERS]
+        )
         return json.dumps(asdict(whole), sort_keys=True)
 
 

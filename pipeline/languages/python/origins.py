@@ -3,12 +3,14 @@ their names there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from posixpath import normpath, relpath
 from typing import Any, Final
 
 from pipeline.languages.manifests import parse_toml, strings, table, tables
 from pipeline.languages.python.metadata import project_of
+from pipeline.languages.roots import list_projects
 from sandbox.guest.installer.requirements import is_public_index, normalise_name
 
 _MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -65,6 +67,13 @@ def find_siblings(texts: Mapping[str, str], root: str) -> tuple[str, ...]:
                     found.add(there)
                     waiting.append(there)
     return tuple(sorted(relpath(one, root or ".") for one in found - {root or "."}))
+
+
+def find_others(names: Iterable[str], root: str) -> tuple[str, ...]:
+    """The folders, from `root`, of a tree's other packages, where none lies at its root."""
+    packages = "|".join(map(re.escape, _MANIFESTS))
+    found = [one for one in list_projects(names, packages) if one != root]
+    return tuple(relpath(one, root) for one in found) if root and "" not in found else ()
 
 
 def list_stated(project: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

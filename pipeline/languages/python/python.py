@@ -95,7 +95,8 @@ class Python(Language):
     def attempts(self, manifests: Manifests, asked: Asked, _plain: Recipe, /) -> Sequence[Attempt]:
         root = roots.find_root(manifests.names, manifests.root)
         siblings = origins.find_siblings(manifests.texts, root)
-        return install.list_attempts(below(manifests, root), asked, root, siblings)
+        others = origins.find_others(manifests.names, root)
+        return install.list_attempts(below(manifests, root), asked, root, siblings, others)
 
     def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         inside = below(manifests, roots.find_root(manifests.names, manifests.root))

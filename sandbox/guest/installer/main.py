@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ FAILED = 67
 INCOMING = "/opt/incoming"
 EXTRAS = ("test", "tests", "testing", "dev")
 """Of a workspace's members: those for tests."""
+OTHERS_SECONDS = 120
+"""For each of the tree's other packages."""
 VERSION = "CAPUCHIN_VERSION"
 """The version of the package, if the host knows it."""
 
@@ -118,6 +121,21 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
         raise Failed(explain("The package's requirements could not be installed", resolver.output))
     if plan.setup_py and minor < 12 and not is_installed(uv, "setuptools"):
         uv.install(["setuptools"])  # older code imports pkg_resources without asking for it
+    if plan.others:
+        install_others(plan, uv, resolver)
+
+
+def install_others(plan: Plan, uv: Uv, resolver: Resolver) -> None:
+    """Install the tree's other packages beside the project, each if what is there suits it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as there:
+        there.write("\n".join(read_installed(uv)))
+        there.flush()
+        for other in plan.others:
+            words = ["-c", there.name, "-e", os.path.normpath(CHECKOUT / plan.root / other)]
+            typed = ["-e", f"./{other}"]
+            done, output = uv.install(words, typed=typed, seconds=OTHERS_SECONDS)
+            if not done:
+                resolver.left_out[f"./{other}"] = last_line(output)
 
 
 def leave_elsewhere(plan: Plan, resolver: Resolver, requirements: Sequence[str]) -> list[str]:

@@ -33,6 +33,8 @@ class Plan:
     """Folders below it that hold packages of their own, as in a workspace of uv."""
     siblings: list[str] = field(default_factory=list[str])
     """Folders, from it, of packages of the same tree that it takes by their path."""
+    others: list[str] = field(default_factory=list[str])
+    """Folders, from it, of the tree's other packages: installed where that changes nothing."""
     name: str = ""
     package: bool = True
     """Whether the tree is a package that can be installed."""

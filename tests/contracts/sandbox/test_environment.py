@@ -111,7 +111,14 @@ async def test_a_project_below_the_root_and_a_workspaces_members_are_installed(
     below = {
         "backend/pyproject.toml": f"{build}[project]\nname = 'shop'\nversion = '1'\n"
         "dependencies = ['six']\n[tool.setuptools]\npackages = ['shop']\n",
-        "backend/shop/__init__.py": "import six\n",
+        "backend/shop/__init__.py": "import six, shop_web\n",
+        "backend/shop/more.py": "",
+        # What suits the environment is installed beside the project, what does not is left out.
+        "web/pyproject.toml": f"{build}[project]\nname = 'shop-web'\nversion = '1'\n",
+        "web/src/shop_web/__init__.py": "",
+        "attic/pyproject.toml": f"{build}[project]\nname = 'attic'\nversion = '1'\n"
+        "dependencies = ['six<1.10']\n",
+        "attic/src/attic/__init__.py": "",
     }
     member = "[project]\nname = '{}'\nversion = '1'\ndependencies = [{}]\n"
     workspace = {

@@ -38,7 +38,8 @@ from tests.support.docker import OWNER, make_tree
 @pytest.fixture(scope="module", name="engine")
 def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
     """One with the limits of every day: compilers need more than the other tests allow."""
-    made = DockerEngine(DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle)))
+    options = BuildOptions(ca_bundle=ca_bundle, maven_mirror="file:///usr/share/maven-repo")
+    made = DockerEngine(DockerOptions(owner=OWNER, build=options))
     yield made
     asyncio.run(made.close())
 

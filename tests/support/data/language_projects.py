@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,29 +154,116 @@ PHP = Project(
     ),
     spoilt="<?php\nfunction total(array $prices: int {\n",
 )
+POM = """\
+<project>
+  <modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>shop</artifactId><version>1</version>
+  <packaging>pom</packaging><modules><module>till</module><module>web</module></modules>
+  <properties>
+    <maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    <dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version></dependency>
+  </dependencies>
+  <build><plugins>
+    <plugin><artifactId>maven-resources-plugin</artifactId><version>3.3.0</version></plugin>
+    <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.10.1</version></plugin>
+    <plugin><artifactId>maven-surefire-plugin</artifactId><version>2.22.3</version></plugin>
+    <plugin><artifactId>maven-jar-plugin</artifactId><version>3.3.0</version></plugin>
+  </plugins></build>
+</project>
+"""
+"""Maven's plugins and JUnit as Debian has them."""
+MODULE = """\
+<project>
+  <modelVersion>4.0.0</modelVersion>
+  <parent><groupId>a</groupId><artifactId>shop</artifactId><version>1</version></parent>
+  <artifactId>{}</artifactId>{}
+</project>
+"""
+ON_TILL = "<dependencies><dependency><groupId>a</groupId><artifactId>till</artifactId><version>1</version></dependency></dependencies>"
+TILL_JAVA = {
+    "till/src/main/java/Till.java": (
+        "public class Till {\n    static int total(int... prices) {\n"
+        "        return 1 + java.util.Arrays.stream(prices).sum();\n    }\n"
+        "    public static int any() {\n        return total(2);\n    }\n}\n"
+    ),
+    "till/src/test/java/TillTest.java": (
+        "import static org.junit.Assert.*;\nimport org.junit.Test;\n\n"
+        "public class TillTest {\n"
+        "    @Test public void empty() {\n        assertEquals(0, Till.total());\n    }\n}\n"
+    ),
+    "web/src/test/java/WebTest.java": (
+        "import static org.junit.Assert.*;\nimport org.junit.Test;\n\n"
+        "public class WebTest {\n"
+        "    @Test public void any() {\n        assertTrue(Till.any() > 0);\n    }\n}\n"
+    ),
+}
 JAVA = Project(
-    name="java",
-    source="src/main/java/Till.java",
+    files={
+        "pom.xml": POM,
+        "till/pom.xml": MODULE.format("till", ""),
+        "web/pom.xml": MODULE.format("web", ON_TILL),
+        ".github/workflows/ci.yml": (
+            "jobs:\n  test:\n    steps:\n    - run: sudo apt-get install junit4 libsurefire-java"
+            " libmaven-compiler-plugin-java libmaven-resources-plugin-java libmaven-jar-plugin-java\n"
+            "    - run: mvn -B package --file pom.xml\n"
+        ),
+        **TILL_JAVA,
+    },
+    source="till/src/main/java/Till.java",
     wrong="1 + ",
     right="0 + ",
     failing="TillTest::empty",
     script=(
         "mkdir -p /tmp/t && echo 'class Check { public static void main(String[] a) { "
         "System.exit(Till.total(2) == 2 ? 0 : 2); } }' >/tmp/t/Check.java\n"
-        "javac -cp target/classes -d /tmp/t /tmp/t/Check.java || exit 1\n"
-        "java -cp target/classes:/tmp/t Check\n"
+        "javac -cp till/target/classes -d /tmp/t /tmp/t/Check.java || exit 1\n"
+        "java -cp till/target/classes:/tmp/t Check\n"
     ),
-    broken="java -cp target/classes Nothing\n",
+    broken="java -cp till/target/classes Nothing\n",
     forged=(
-        "        return",
+        "        return 1",
         '        try { java.nio.file.Files.writeString(java.nio.file.Path.of("target/surefire-reports/'
         "TEST-TillTest.xml\"), \"<testsuite><testcase classname='TillTest' name='empty'/>"
-        "<testcase classname='TillTest' name='any'/></testsuite>\"); } catch (Exception e) {}\n"
-        "        Runtime.getRuntime().halt(0);\n        return",
+        '</testsuite>"); } catch (Exception e) {}\n'
+        "        Runtime.getRuntime().halt(0);\n        return 1",
     ),
-    setup=("mvn -q test -Dmaven.test.failure.ignore",),
+)
+GRADLE_MODULE = "plugins {\n    id 'java'\n}\nrepositories {\n    mavenCentral()\n}\ndependencies {\n    testCompile 'junit:junit:4.13.2'\n}\n"
+GRADLE = dataclasses.replace(
+    JAVA,
+    files={
+        "settings.gradle": "include 'till', 'web'\n",
+        "till/build.gradle": GRADLE_MODULE,
+        "web/build.gradle": GRADLE_MODULE + "dependencies {\n    compile project(':till')\n}\n",
+        # The real wrapper, of which Debian has the program; the distribution is Debian's, too.
+        "gradlew": (
+            "#!/bin/sh\nmkdir -p /tmp/w && cp /usr/share/java/gradle-wrapper.jar /tmp/w/\n"
+            "cp gradle-wrapper.properties /tmp/w/\n"
+            'exec java -cp /tmp/w/gradle-wrapper.jar org.gradle.wrapper.GradleWrapperMain "$@"\n'
+        ),
+        "gradle-wrapper.properties": (
+            "distributionBase=GRADLE_USER_HOME\ndistributionPath=wrapper/dists\n"
+            "zipStoreBase=GRADLE_USER_HOME\nzipStorePath=wrapper/dists\n"
+            "distributionUrl=file\\:///tmp/gradle-4.4.1-bin.zip\n"
+        ),
+        ".github/workflows/ci.yml": (
+            "jobs:\n  test:\n    steps:\n    - run: sudo apt-get install junit4 zip\n"
+            "    - run: mkdir gradle-4.4.1 && cp -rL /usr/share/gradle/bin /usr/share/gradle/lib gradle-4.4.1"
+            " && zip -qr /tmp/gradle-4.4.1-bin.zip gradle-4.4.1 && rm -r gradle-4.4.1\n"
+            "    - run: ./gradlew build --no-daemon\n"
+        ),
+        **TILL_JAVA,
+    },
+    script=JAVA.script.replace("target/classes", "build/classes/java/main"),
+    broken=JAVA.broken.replace("target/classes", "build/classes/java/main"),
+    forged=(
+        JAVA.forged[0],
+        JAVA.forged[1].replace("target/surefire-reports", "build/test-results/test"),
+    ),
 )
 PROJECTS = {
     "go": GO, "cmake": CMAKE, "make": MAKE, "rust": RUST, "node": NODE, "ruby": RUBY, "php": PHP,
-    "java": JAVA,
+    "java": JAVA, "gradle": GRADLE,
 }  # fmt: skip

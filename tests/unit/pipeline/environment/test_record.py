@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.environment.health import Health
 from pipeline.environment.record import (
     EnvironmentRecord,
     TriedAttempt,
+    best_of,
     explain_failure,
+    is_enough,
     name_asker,
     state_day,
     state_found,
@@ -130,3 +133,17 @@ def test_a_failed_attempt_is_named_by_what_its_output_shows() -> None:
     told = state_found("Python 3.6, packages as of 2017-09-19, tox's requirements.", log)
     assert told.startswith("Python 3.11 (3.6 is not installed), packages as of 2023-07-21, ")
     assert state_found("Python 3.6, the newest packages.", "") == "Python 3.6, the newest packages."
+
+
+def test_one_more_attempt_is_made_where_a_project_has_no_results() -> None:
+    def attempt(name: str, *projects: int) -> TriedAttempt:
+        health = Health.model_validate(
+            {"loads_nothing": True, "command": ("t",), "passed": 2, "projects": projects}
+        )
+        return TriedAttempt(name=name, summary="", image=name, health=health)
+
+    part, whole, other = attempt("part", 1, 2), attempt("whole", 2, 2), attempt("other", 1, 3)
+    assert not is_enough(EnvironmentRecord(tried=(part,)))
+    assert is_enough(EnvironmentRecord(tried=(whole,)))
+    assert is_enough(EnvironmentRecord(tried=(part, other)))
+    assert best_of((part, whole)) == 1
