@@ -47,7 +47,9 @@ from sandbox.program import NO_ENV, EditBuild, Execution, Program, with_variable
 SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of its own
 _SURELY_NOT = 86
 """What a control ends with: a code that no mistake in a script, or in what it runs, has."""
-_VERDICTS = {0: 0, NOT_FIXED: NOT_FIXED, _SURELY_NOT: NOT_FIXED}
+_CRASHES = (132, 133, 134, 135, 136, 139)
+"""How a shell ends whose last program was ended by a signal of its own: SIGILL to SIGFPE, SIGSEGV."""
+_VERDICTS = {0: 0, **dict.fromkeys((NOT_FIXED, _SURELY_NOT, *_CRASHES), NOT_FIXED)}
 _MOST_TEST_FILES = 2000
 _MOST_MODULES = 30
 _LARGEST_TEST_BYTES = 500_000

@@ -79,6 +79,19 @@ CMAKE = Project(
     broken="cc -o /tmp/t nothing.c\n",
     forged=FORGED,
 )
+PRESETS = dataclasses.replace(
+    CMAKE,
+    files={
+        **CMAKE.files,
+        "CMakeLists.txt": CMAKE.files["CMakeLists.txt"].replace(
+            "enable_testing()\n", "if(NOT SHOP_TESTS)\nreturn()\nendif()\nenable_testing()\n"
+        ),
+        "CMakePresets.json": (
+            '{"version": 3, "configurePresets": [{"name": "release", "binaryDir": "out"}, {"name": "dev", '
+            '"generator": "Ninja", "binaryDir": "out", "cacheVariables": {"SHOP_TESTS": "ON"}}]}\n'
+        ),
+    },
+)
 MAKE = Project(
     name="make",
     source="till.c",
@@ -90,16 +103,30 @@ MAKE = Project(
     forged=FORGED,
 )
 RUST = Project(
-    name="rust",
-    source="src/lib.rs",
+    files={
+        "Cargo.toml": '[workspace]\nmembers = ["till", "web"]\nresolver = "2"\n',
+        "rust-toolchain.toml": '[toolchain]\nchannel = "nightly"\n',
+        "till/Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\nedition = "2021"\n',
+        "till/src/lib.rs": (
+            "#![feature(never_type)]\n"
+            "pub fn total(prices: &[i32]) -> i32 {\n    1 + prices.iter().sum::<i32>()\n}\n\n"
+            "#[test]\nfn empty() {\n    assert_eq!(total(&[]), 0);\n}\n\n#[test]\nfn any() {}\n"
+        ),
+        "web/Cargo.toml": (
+            '[package]\nname = "web"\nversion = "0.1.0"\nedition = "2021"\n'
+            '[dependencies]\ntill = { path = "../till" }\n'
+        ),
+        "web/src/lib.rs": "#[test]\nfn some() {\n    assert!(till::total(&[2]) > 0);\n}\n",
+    },
+    source="till/src/lib.rs",
     wrong="1 + ",
     right="0 + ",
-    failing="src/lib.rs::empty",
+    failing="till/src/lib.rs::empty",
     script=(
-        "// tests/issue.rs\n#![deny(nonstandard_style)]\n"
+        "// till/tests/issue.rs\n#![deny(nonstandard_style)]\n"
         "#[test]\nfn total() {\n    assert_eq!(till::total(&[2]), 2);\n}\n"
     ),
-    broken="// tests/issue.rs\n#[test]\nfn issue() {\n    nothing();\n}\n",
+    broken="// till/tests/issue.rs\n#[test]\nfn issue() {\n    nothing();\n}\n",
     forged=(
         "    1 + prices",
         '    println!("test total ... ok");\n    if prices.len() == 1 { std::process::exit(0) }\n'
@@ -264,6 +291,6 @@ GRADLE = dataclasses.replace(
     ),
 )
 PROJECTS = {
-    "go": GO, "cmake": CMAKE, "make": MAKE, "rust": RUST, "node": NODE, "ruby": RUBY, "php": PHP,
+    "go": GO, "cmake": CMAKE, "presets": PRESETS, "make": MAKE, "rust": RUST, "node": NODE, "ruby": RUBY, "php": PHP,
     "java": JAVA, "gradle": GRADLE,
 }  # fmt: skip
