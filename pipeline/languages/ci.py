@@ -119,11 +119,9 @@ def jobs_of(texts: Mapping[str, str], runs_tests: re.Pattern[str]) -> Iterator[C
 def _github_jobs(
     path: str, texts: Mapping[str, str], runs_tests: re.Pattern[str]
 ) -> Iterator[CiJob]:
-    document = parse_yaml(texts[path])
-    for name, one in entries(document.get("jobs")).items():
-        job = entries(one)
+    for name, job, document, inputs in _list_jobs(path, texts):
         steps = list(_list_steps(job, texts))
-        matrix = _read_matrix(job)
+        matrix = {**_read_matrix(job), **inputs}
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
         if is_other and not SETUP_STEPS.fullmatch(path):
@@ -142,6 +140,33 @@ def _github_jobs(
             env=literal_variables(*shared, *(step.get("env") for step in testing[:1])),
             setup_env=literal_variables(*shared, *(step.get("env") for step in before)),
         )
+
+
+def _list_jobs(
+    path: str, texts: Mapping[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any], dict[str, tuple[str, ...]]]]:
+    """The jobs of a workflow by name, each with the workflow that it stands in; of one that calls
+    another workflow of the repository those of that, with what it is given.
+
+    https://docs.github.com/en/actions/how-tos/reuse-automations/reuse-workflows
+    """
+    document = parse_yaml(texts[path])
+    for name, one in entries(document.get("jobs")).items():
+        job, uses = entries(one), str(entries(one).get("uses") or "")
+        called = normpath(uses) if uses.startswith("./") else ""
+        if called not in texts:
+            yield name, job, document, {}
+            continue
+        there, matrix = parse_yaml(texts[called]), _read_matrix(job)
+        stated = entries(entries(entries(there.get("on")).get("workflow_call")).get("inputs"))
+        usual = {key: entries(value).get("default") for key, value in stated.items()}
+        inputs = {
+            f"inputs.{key}": (_fill(value, matrix),)
+            for key, value in {**usual, **entries(job.get("with"))}.items()
+            if isinstance(value, str)
+        }
+        for inner, other in entries(there.get("jobs")).items():
+            yield f"{name} {inner}", entries(other), there, inputs
 
 
 def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
@@ -176,7 +201,11 @@ def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The commands of a step, with the first values of the matrix."""
     for line in script_lines(step.get("run")):
-        yield EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], line)
+        yield _fill(line, matrix)
+
+
+def _fill(text: str, matrix: Mapping[str, Sequence[str]]) -> str:
+    return EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
 
 
 def _follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -48,7 +48,7 @@ SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of
 _SURELY_NOT = 86
 """What a control ends with: a code that no mistake in a script, or in what it runs, has."""
 _CRASHES = (132, 133, 134, 135, 136, 139)
-"""How a shell ends whose last program was ended by a signal of its own: SIGILL to SIGFPE, SIGSEGV."""
+"""How a shell ends whose last program a signal of its own ended: SIGILL to SIGFPE, SIGSEGV."""
 _VERDICTS = {0: 0, **dict.fromkeys((NOT_FIXED, _SURELY_NOT, *_CRASHES), NOT_FIXED)}
 _MOST_TEST_FILES = 2000
 _MOST_MODULES = 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -11,6 +12,9 @@ from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages import test_command
+from pipeline.languages.ci import jobs_of
+from pipeline.languages.manifests import CI_FILE
+from pipeline.languages.python.ci import RUNS_TESTS
 from pipeline.languages.python.conventions import detect_conventions
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.roots import find_root, read_below
@@ -102,9 +106,10 @@ async def find_commands(
         for source, found in by_source
         for argv in filter(None, map(_parse_line, found))
     ]
+    lines += [_to_command(argv, "detection", places) for argv in await _find_in_ci(codebase, root)]
     named = {_name(script.argv[1]) for script in scripts}
     # A script that tox or nox does not run alongside pytest is a leftover.
-    own = not lines or any(_mentions(line, named) for line in (*tox, *nox))
+    own = not (tox or nox) or any(_mentions(line, named) for line in (*tox, *nox))
     found = [*scripts, *lines] if own else [*lines, *scripts]
     conventions = await detect_conventions(codebase)
     if argv := conventions.suite_command():
@@ -120,6 +125,24 @@ async def find_commands(
         "python_files": conventions.python_files,
     }
     return tuple(replace(one, **settings) if one.kind == "pytest" else one for one in unique)
+
+
+async def _find_in_ci(codebase: Codebase, root: str) -> list[tuple[str, ...]]:
+    """The commands of the job of CI that runs the tests, for the project in the folder `root`."""
+    paths = [path for path in codebase.files if CI_FILE.fullmatch(path)]
+    texts = await codebase.read_texts(paths, largest=64 * 1024, most=512 * 1024)
+
+    def find() -> list[tuple[str, ...]]:
+        job = next(jobs_of(texts, RUNS_TESTS), None)
+        lines = job.split(RUNS_TESTS)[1] if job else []
+        return [
+            run_in(folder, words)
+            for folder, line in lines
+            if f"{folder}/".startswith(f"{root}/" if root else "")
+            if (words := _parse_line(_RUN_BY.sub("", _FOR_RUNNERS.sub("", line))))
+        ]
+
+    return await asyncio.to_thread(find)
 
 
 def find_runner(words: Sequence[str]) -> int | None:
@@ -142,6 +165,11 @@ _RUN_BY = re.compile(
 )
 """A package manager before a program: it would install, for which there is no network, what the
 environment holds."""
+_FOR_RUNNERS = re.compile(
+    r"\s(?:-n|--numprocesses|--dist|--maxprocesses|--timeout|--reruns|--durations|--color|--maxfail)"
+    r"(?:[= ]\s*\w+)?(?=\s|$)|\s-[vqx]+(?=\s|$)"
+)
+"""What CI's lines say of processes, time and what is shown; most of it needs a plug-in."""
 _PATH = re.compile(r"(\bPYTHONPATH=[^\s;&|]*)")
 
 

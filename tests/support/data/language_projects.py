@@ -121,7 +121,7 @@ RUST = Project(
     source="till/src/lib.rs",
     wrong="1 + ",
     right="0 + ",
-    failing="till/src/lib.rs::empty",
+    failing="src/lib.rs::empty",
     script=(
         "// till/tests/issue.rs\n#![deny(nonstandard_style)]\n"
         "#[test]\nfn total() {\n    assert_eq!(till::total(&[2]), 2);\n}\n"
@@ -264,11 +264,12 @@ GRADLE = dataclasses.replace(
         "settings.gradle": "include 'till', 'web'\n",
         "till/build.gradle": GRADLE_MODULE,
         "web/build.gradle": GRADLE_MODULE + "dependencies {\n    compile project(':till')\n}\n",
-        # The real wrapper, of which Debian has the program; the distribution is Debian's, too.
+        # The real wrapper, of which Debian has the parts; the distribution is Debian's, too.
         "gradlew": (
             "#!/bin/sh\nmkdir -p /tmp/w && cp /usr/share/java/gradle-wrapper.jar /tmp/w/\n"
-            "cp gradle-wrapper.properties /tmp/w/\n"
-            'exec java -cp /tmp/w/gradle-wrapper.jar org.gradle.wrapper.GradleWrapperMain "$@"\n'
+            "cp gradle-wrapper.properties /tmp/w/\necho versionNumber=4.4.1 >/tmp/w/build-receipt.properties\n"
+            "exec java -cp /tmp/w/gradle-wrapper.jar:/usr/share/java/gradle-cli.jar:/tmp/w"
+            ' org.gradle.wrapper.GradleWrapperMain "$@"\n'
         ),
         "gradle-wrapper.properties": (
             "distributionBase=GRADLE_USER_HOME\ndistributionPath=wrapper/dists\n"

@@ -233,3 +233,24 @@ def test_ranges_are_compared_as_far_as_a_version_is_known(
     text: str, version: str, fits: bool
 ) -> None:
     assert is_in_range(text, version) is fits
+
+
+async def test_a_workflow_of_the_repository_that_a_job_calls_is_read(tmp_path: Path) -> None:
+    files = {
+        PATH: (
+            "jobs:\n  unit:\n    strategy: {matrix: {part: [unit, all]}}\n"
+            "    uses: ./.github/workflows/script.yml\n"
+            "    with: {script: 'test:${{ matrix.part }}'}\n"
+        ),
+        ".github/workflows/script.yml": (
+            "on:\n  workflow_call:\n    inputs:\n      script: {type: string}\n"
+            "      folder: {type: string, default: web}\n"
+            "jobs:\n  run:\n    steps:\n"
+            "    - run: cd ${{ inputs.folder }} && npm run ${{ inputs.script }}\n"
+        ),
+        "web/package.json": '{"scripts": {"test": "eslint .", "test:unit": "mocha src"}}\n',
+        "web/src/a.test.js": "",
+    }
+    codebase = await make_codebase(tmp_path, files)
+    command, *_ = await main_language(codebase).find_commands(codebase)
+    assert command.argv[-1].startswith("cd web && npm run test:unit ")

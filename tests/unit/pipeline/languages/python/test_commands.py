@@ -272,3 +272,12 @@ def test_variables_of_tox_and_ci_are_read_where_they_are_literal() -> None:
     }
     native = '[env_run_base.set_env]\nSHOP_MODE = "toml"\n'
     assert find_variables({"tox.toml": native}) == {"SHOP_MODE": "toml"}
+
+
+async def test_the_command_of_ci_comes_before_a_guess(tmp_path: Path) -> None:
+    ci = (
+        "jobs:\n  test:\n    steps:\n    - run: uv run pytest -n auto --cov=x -m 'not slow' tests\n"
+    )
+    own, usual = await found(tmp_path, {**TESTS, ".github/workflows/ci.yml": ci})
+    assert own.argv == ("python", "-m", "pytest", "-m", "not slow", "tests")
+    assert (own.places, usual.argv[-1]) == (("tests",), "pytest")
