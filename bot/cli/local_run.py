@@ -65,7 +65,6 @@ from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.languages.registry import aim
 from pipeline.models.base import ModelError, with_words
 from pipeline.select import Choice
 from pipeline.store import Store, digest
@@ -371,12 +370,7 @@ async def build_job(
     return Job(
         run_id=start.run_id,
         issue=issue,
-        codebase=aim(
-            codebase,
-            f"{issue.title}\n{issue.body}",
-            root=request.root or config.root,
-            language=config.language,
-        ),
+        codebase=config.aim(codebase, issue, request.root),
         options=with_overrides(config.options(), request.options),
         scope=scope,
         environment=config.environment(),

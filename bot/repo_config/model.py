@@ -36,8 +36,11 @@ from bot.repo_config.mistakes import (
     find_node,
 )
 from bot.repo_config.yaml import UnreadableYaml, YamlFile
+from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options, SharedOptions
 from pipeline.data.presets import apply_preset
+from pipeline.data.types import Issue
+from pipeline.languages.registry import aim
 from pipeline.languages.test_command import needs_shell
 from prompts.text import pluralize
 from sandbox.engine import EnvironmentSpec
@@ -312,6 +315,11 @@ class RepoConfig(SharedOptions, RepoPolicy):
         """What it says about the environment."""
         names = (field.name for field in fields(EnvironmentSpec))
         return EnvironmentSpec(**{name: getattr(self, name) for name in names})
+
+    def aim(self, codebase: Codebase, issue: Issue, root: str = "") -> Codebase:
+        """The codebase with the project that `root` or the file names, else `issue` speaks of."""
+        text = f"{issue.title}\n{issue.body}"
+        return aim(codebase, text, root=root or self.root, language=self.language)
 
 
 @cache

@@ -36,7 +36,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Recalibration
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue
-from pipeline.languages.registry import aim, main_language
+from pipeline.languages.registry import main_language
 from sandbox.frozen import Frozen, replace
 
 _RECALIBRATION_KEY: Final = "recalibration"
@@ -103,9 +103,7 @@ class RunContext:
         return Job(
             run_id=self.run.id,
             issue=issue,
-            codebase=aim(
-                codebase, f"{issue.title}\n{issue.body}", root=config.root, language=config.language
-            ),
+            codebase=config.aim(codebase, issue),
             options=config.options(),
             scope=f"{self.settings.github_url} {self.run.repo.installation} {self.run.repo.id}",
             environment=config.environment(),

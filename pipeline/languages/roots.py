@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import Final
 
 from pipeline.languages.manifests import Manifests
@@ -58,6 +59,25 @@ def list_projects(paths: Iterable[str], manifest: str, root: str = "") -> list[s
         if folder == root or (folder.startswith(start) and not is_no_project(folder))
     }
     return sorted(found)
+
+
+def list_members(
+    folders: Iterable[str], wanted: Sequence[str], left_out: Sequence[str]
+) -> list[str]:
+    """Those of `folders`, sorted, that the patterns of a workspace take: globs, level by level."""
+
+    def is_in(folder: str, pattern: str) -> bool:
+        pattern = pattern.removeprefix("./").rstrip("/")
+        if pattern.endswith("**"):
+            return folder.startswith(pattern.removesuffix("**"))
+        return folder.count("/") == pattern.count("/") and fnmatchcase(folder, pattern)
+
+    return [
+        one
+        for one in sorted(folders)
+        if any(is_in(one, pattern) for pattern in wanted)
+        if not any(is_in(one, pattern) for pattern in left_out)
+    ]
 
 
 def cut_root(paths: Iterable[str], root: str) -> tuple[str, ...]:

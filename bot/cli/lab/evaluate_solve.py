@@ -54,7 +54,6 @@ from pipeline.lab.solving import (
     list_graded,
     render_summary,
 )
-from pipeline.languages.registry import aim
 from pipeline.models.base import Price
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.models.spec import look_up, parse_specs, read_prices
@@ -331,12 +330,11 @@ class _Solving:
         codebase = await open_base(self.task.trees, row.repo, row.base_commit)
         config = await load_config(codebase)
         title, _, body = row.problem_statement.strip().partition("\n")
+        issue = Issue(repository=row.repo, title=title, body=body.strip())
         return Job(
             run_id=RunId(f"solve-{digest(row.instance_id)[:16]}"),
-            issue=Issue(repository=row.repo, title=title, body=body.strip()),
-            codebase=aim(
-                codebase, row.problem_statement, root=config.root, language=config.language
-            ),
+            issue=issue,
+            codebase=config.aim(codebase, issue),
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(graded=isinstance(row, GradedInstance)),
             scope=scope_of_clone(self.task.trees, row.repo),

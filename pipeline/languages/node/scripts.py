@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from pipeline.languages.ci import split_commands
 from pipeline.languages.manifests import entries, parse_json, parse_yaml, strings, walk_scalars
 from pipeline.languages.node.install import package_manager
+from pipeline.languages.roots import list_members
 
 MOST_PARTS: Final = 40
 _MOST_SCRIPTS: Final = 400
@@ -125,19 +126,14 @@ class Packages:
             *strings(entries(stated).get("packages") if isinstance(stated, dict) else stated),
             *walk_scalars(told),
         ]
-        wanted = [one.removeprefix("./").rstrip("/") for one in patterns if one[:1] != "!"]
-        left_out = [one.removeprefix("!./").lstrip("!") for one in patterns if one[:1] == "!"]
-        folders = sorted(
+        wanted = [one for one in patterns if one[:1] != "!"]
+        left_out = [one[1:] for one in patterns if one[:1] == "!"]
+        folders = (
             path.removesuffix("/package.json").removeprefix(start)
             for path in self.texts
             if path.startswith(start) and path.endswith("/package.json")
         )
-        return [
-            f"{start}{one}"
-            for one in folders
-            if any(_is_in(one, pattern) for pattern in wanted)
-            if not any(_is_in(one, pattern) for pattern in left_out)
-        ]
+        return [f"{start}{one}" for one in list_members(folders, wanted, left_out)]
 
     def _read(self, folder: str) -> dict[str, Any]:
         return self._parsed.get(f"{folder}/package.json".lstrip("/"), {})
@@ -290,10 +286,3 @@ def _fits(name: str, pattern: str) -> bool:
     parts, wanted = name.split(":"), pattern.replace("**", "*").split(":")
     same = len(parts) == len(wanted) or ("**" in pattern and len(parts) > len(wanted))
     return same and all(map(fnmatchcase, parts, wanted))
-
-
-def _is_in(folder: str, pattern: str) -> bool:
-    """Whether a glob of folders has one."""
-    if pattern.endswith("**"):
-        return folder.startswith(pattern.removesuffix("**"))
-    return folder.count("/") == pattern.count("/") and fnmatchcase(folder, pattern)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.manifests import strings, table
 from pipeline.languages.python.metadata import project_of
-from pipeline.languages.roots import find_folder
+from pipeline.languages.roots import find_folder, list_members
 
 _NAMES: Final = re.compile(r"pyproject\.toml|setup\.(?:py|cfg)|Pipfile|requirements[\w.-]*\.txt")
 
@@ -34,15 +33,7 @@ def find_members(names: Iterable[str], texts: Mapping[str, str]) -> tuple[str, .
     workspace = table(project_of(texts), "tool", "uv", "workspace")
     wanted, left_out = strings(workspace.get("members")), strings(workspace.get("exclude"))
 
-    def is_one_of(folder: str, patterns: list[str]) -> bool:
-        return any(
-            folder.count("/") == pattern.strip("/").count("/")
-            and fnmatchcase(folder, pattern.removeprefix("./").rstrip("/"))
-            for pattern in patterns
-        )
-
     folders = (
         path.removesuffix("/pyproject.toml") for path in names if path.endswith("/pyproject.toml")
     )
-    found = (one for one in folders if is_one_of(one, wanted) and not is_one_of(one, left_out))
-    return tuple(sorted(found))[:50]
+    return tuple(list_members(folders, wanted, left_out))[:50]
