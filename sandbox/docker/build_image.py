@@ -180,12 +180,14 @@ class EnvironmentBuild:
                 touch_image(self._client, self.image)
                 return
             self._on_progress("Installing the dependencies.")
-            lines = (USE_HOME, *UNPACK, *steps, *UNINSTALL, COMPILE, *CLEAN_UP, *self._search)
-            self._build_layer(root, lines, self.dependencies, network)
+            last = (*UNINSTALL, COMPILE, *CLEAN_UP, *self._search)
+            lines = (USE_HOME, *UNPACK, *steps)
+            self._build_layer(root, lines, self.dependencies, network, last=last)
         self._on_progress("Installing the repository.")
         fits = MEASURE + str(self._options.disk_mb // 2)
-        lines = (USE_HOME, *UNPACK, *steps, *FINISH, fits, *self._search)
-        self._build_layer(self.dependencies, lines, self.image, network)
+        last = (*FINISH, fits, *self._search)
+        lines = (USE_HOME, *UNPACK, *steps)
+        self._build_layer(self.dependencies, lines, self.image, network, last=last)
 
     def _ensure_root(self, network: BuildNetwork) -> str:
         """The image to install dependencies on: the base, or the repository's Dockerfile's."""
@@ -251,8 +253,11 @@ class EnvironmentBuild:
         image: str,
         network: BuildNetwork,
         *,
+        last: tuple[str, ...] = (),
         tree: bool = True,
     ) -> None:
+        """`last`: lines that run as well where the time is over before them, so that what was
+        finished is kept."""
         if self._stop.is_set():
             raise Stopped
         files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
@@ -270,13 +275,19 @@ class EnvironmentBuild:
             with incoming.open() as data:
                 self._client.put_archive(container, INCOMING, data)
             own = read_dockerfile_environment(self._client, parent) or {}
-            self._install(container, lines, own, network)
+            self._install(container, (*lines, *last), own, network, last=len(last))
             self._commit(container, image)
         finally:
             remove_container(self._client, container)
 
     def _install(
-        self, container: str, lines: tuple[str, ...], own: Mapping[str, str], network: BuildNetwork
+        self,
+        container: str,
+        lines: tuple[str, ...],
+        own: Mapping[str, str],
+        network: BuildNetwork,
+        *,
+        last: int,
     ) -> None:
         """`own` is the environment that the repository's Dockerfile sets."""
         protocol = ColdProtocol(
@@ -289,7 +300,7 @@ class EnvironmentBuild:
         environment = {**own, **network.complete(ours)}
         if own:
             environment["PATH"] = own["PATH"]
-        job = Job(steps=steps, checkout=CHECKOUT, environment=environment, may_wait=True)
+        job = Job(steps=steps, checkout=CHECKOUT, environment=environment, may_wait=True, last=last)
         problem, most = None, self._options.written_mb
         with watch_disk(self._client, container, max_mb=most) as disk:
             try:
@@ -302,9 +313,14 @@ class EnvironmentBuild:
                 )
             except DeadlinePassed:
                 problem = f"The installation took longer than {BUILD_WALL / 60:g} minutes."
+        too_long = (
+            f"The installation took more than {BUILD_LIMITS.seconds / 60:g} minutes of processor "
+            "time"
+        )
         if protocol.end and protocol.end.get("limit"):
-            minutes = f"{BUILD_LIMITS.seconds / 60:g} minutes"
-            problem = f"The installation took more than {minutes} of processor time."
+            problem = f"{too_long}."
+        elif protocol.end and protocol.end.get("cut"):
+            self._on_progress(f"{too_long}; what was finished is kept.")
         if problem is None and not disk.over and protocol.end and protocol.end.get("exit"):
             # Perhaps a file reached its largest size.
             with translate_docker_errors("Docker does not answer"):

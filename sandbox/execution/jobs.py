@@ -82,6 +82,8 @@ class Job:
     may_wait: bool = False
     build: EditBuild = NO_BUILD
     """What builds the checkout after the diffs."""
+    last: int = 0
+    """How many steps at the end run as well where the time was over before them."""
     watch: OutputWatch | None = None
     """Its `report` may be called from any thread."""
 
@@ -101,6 +103,7 @@ class Job:
             "checkout": self.checkout,
             "steps": [list(step) for step in self.steps],
             "cpu_seconds": cpu_seconds,
+            "last": self.last,
         }
         return json.dumps(job).encode() + b"\n"
 

@@ -30,6 +30,8 @@ HOST_GONE = 125
 NOT_STARTED = 127
 TOLD_SECONDS = 5
 """Of a build's steps those that take as long are told in its log."""
+LAST_SHARE = 8
+"""The part of their time that a build's last steps have when it is over before them."""
 BUILD_OUTPUT = 32 * 1024
 """Bytes that are shown of what a failed build printed."""
 
@@ -61,28 +63,42 @@ def main() -> None:
         os._exit(1)
     code = 0
     started = time.monotonic()
-    limit: list[str] = []
-    if job["cpu_seconds"]:
-        limits = (job["cpu_seconds"], job["may_wait"], limit)
-        threading.Thread(target=enforce_time, args=limits, daemon=True).start()
-    for number, argv in enumerate(job["steps"]):
+    limit = limit_time(job, job["cpu_seconds"])
+    number, last, cut = 0, len(job["steps"]) - job["last"], False
+    while number < len(job["steps"]):
         report(job, step=number)
         begun = time.monotonic()
-        code = run_step(job, argv)
+        code = run_step(job, job["steps"][number])
+        if limit and number < last < len(job["steps"]):
+            os.write(1, b"[There was no more time for this step.]\n")
+            limit, number, cut = limit_time(job, job["cpu_seconds"] / LAST_SHARE), last, True
+            continue
         if code:
             break
+        number += 1
         took = time.monotonic() - begun
         if not job["tree"] and took >= TOLD_SECONDS:
             os.write(1, f"[This step took {took:.0f} s.]\n".encode())
     end: dict[str, Any] = {"exit": code} if code >= 0 else {"signal": -code}
     if limit and code < 0:
         end["limit"] = limit[0]
+    if cut:
+        end["cut"] = True
     seconds, oom = time.monotonic() - started, count_oom_kills()
     used = kill_and_measure()
     if job["capture"] and code >= 0:
         report(job, captured=capture(job))
     report(job, **end, seconds=seconds, oom=oom, **used)
     os._exit(code if code >= 0 else 128 - code)
+
+
+def limit_time(job: dict[str, Any], seconds: float | None) -> list[str]:
+    """Limit the processor time of what runs from now on; the list gets the limit that is met."""
+    limit: list[str] = []
+    if seconds:
+        limits = (seconds, job["may_wait"], limit)
+        threading.Thread(target=enforce_time, args=limits, daemon=True).start()
+    return limit
 
 
 def report(job: dict[str, Any], **fields: Any) -> None:

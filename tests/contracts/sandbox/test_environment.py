@@ -15,12 +15,15 @@ import docker
 import pytest
 
 from pipeline.concurrency import gather_all
+from sandbox.docker import build_image
+from sandbox.docker.build_steps import BUILD_LIMITS
 from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.warm_pool import ConfiguredMode
+from sandbox.frozen import replace
 from sandbox.program import Program, python_script, shell_command
 from sandbox.tree import Archive, Tree
 from tests.contracts.sandbox import preparing_process
@@ -222,6 +225,25 @@ async def test_a_bundle_that_is_not_there_is_the_operators_mistake(tmp_path: Pat
     with pytest.raises(SandboxUnavailable, match=r"CA bundle cannot be read: .*none\.pem"):
         await build_environment(engine, EnvironmentRequest(tree, setup=[f"echo {time.time_ns()}"]))
     await engine.close()
+
+
+async def test_what_was_finished_when_its_time_was_over_is_kept(
+    engine: DockerEngine, tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_image, "BUILD_LIMITS", replace(BUILD_LIMITS, seconds=3))
+    said: list[str] = []
+    tree = make_tree(tmp_path, {"app.py": "X = 7\n"})
+    spin = "python -c 'while True: pass'"
+    request = EnvironmentRequest(tree, setup=["sleep 6; echo made > made", spin], run_id=run_id)
+    image = await build_environment(engine, request, on_progress=said.append)
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(python_script("import app; print(app.X, open('made').read())"))
+    assert run.output == "7 made\n\n"
+    assert "processor time" in said[1], "waiting does not count"
+    hangs = EnvironmentRequest(tree, setup=["sleep 6", "exit 3"], run_id=run_id)
+    with pytest.raises(EnvironmentFailed) as failed:
+        await build_environment(engine, hangs)
+    assert "[This step took 6 s.]" in failed.value.log
 
 
 async def test_a_failing_step_is_reported_with_its_log(
