@@ -328,8 +328,9 @@ class SandboxSettings(_Section):
     """CA certificates for builds. Empty: those that this machine trusts."""
     build_secrets: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
     """JSON object of environment variables for build steps. Code of the repository can read them.
-    `PIP_INDEX_URL`, `npm_config_registry`, `CARGO_REGISTRY_INDEX` (a sparse index) and
-    `UV_PYTHON_INSTALL_MIRROR` name your own index, registries, and mirror of Pythons."""
+    `PIP_INDEX_URL`, `npm_config_registry`, `CARGO_REGISTRY_INDEX` (a sparse index),
+    `MAVEN_MIRROR_URL` and `UV_PYTHON_INSTALL_MIRROR` name your own index, registries, and mirrors
+    of Java's packages and of Pythons."""
     build_registries: str = "docker.io,ghcr.io,mcr.microsoft.com,public.ecr.aws,quay.io"
     """Registries from which Dockerfiles of repositories may take images. Each is asked without a
     login, from the worker."""

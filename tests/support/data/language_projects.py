@@ -218,12 +218,13 @@ TILL_JAVA = {
     "till/src/test/java/TillTest.java": (
         "import static org.junit.Assert.*;\nimport org.junit.Test;\n\n"
         "public class TillTest {\n"
-        "    @Test public void empty() {\n        assertEquals(0, Till.total());\n    }\n}\n"
+        "    @Test public void empty() {\n        assertEquals(0, Till.total());\n    }\n"
+        "    @Test public void any() {\n        assertTrue(Till.total(2) > 0);\n    }\n}\n"
     ),
     "web/src/test/java/WebTest.java": (
         "import static org.junit.Assert.*;\nimport org.junit.Test;\n\n"
         "public class WebTest {\n"
-        "    @Test public void any() {\n        assertTrue(Till.any() > 0);\n    }\n}\n"
+        "    @Test public void some() {\n        assertTrue(Till.any() > 0);\n    }\n}\n"
     ),
 }
 JAVA = Project(
