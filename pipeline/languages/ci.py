@@ -40,9 +40,10 @@ PACKAGE: Final = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")
 """A Debian package; https://www.debian.org/doc/debian-policy/ch-controlfields.html#source"""
 NOT_A_LIBRARY: Final = re.compile(
     r"^(sudo|python3?[\d.]*(-dev|-venv|-distutils|-pip)?|git|curl|wget|nodejs|npm|snapd|docker.*"
-    r"|texlive.*|latex.*|libreoffice.*|chromium.*|firefox.*|google-.*|nvidia.*|cuda.*|linux-.*|.*-server)$"
+    r"|texlive.*|latex.*|libreoffice.*|chromium.*|firefox.*|google-.*|nvidia.*|cuda.*|linux-.*)$"
 )
-"""Packages of the runner, services, and packages too large for tests that run without them."""
+"""Packages of the runner, and packages too large for tests that run without them. Tests may start a
+server by themselves."""
 EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:matrix\.)?([\w.-]+)\s*\}\}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _NOT_OURS: Final = re.compile(

@@ -220,6 +220,8 @@ async def check_unbuilt(sandbox: SandboxSession, runner: TestRunner, one: Projec
     spoilt = one.edit(one.wrong, "nonsense nonsense")
     run = await sandbox.run(shell_command("true", diffs=[spoilt]))
     assert run.ending is Ending.UNBUILT
+    # What needs no build is not kept from running by one.
+    assert (await sandbox.run(Program(("true",), diffs=[spoilt], built=False))).passed
     assert one.source in run.output
     tested = await runner.run(spoilt)
     assert tested.suite.failed == ()

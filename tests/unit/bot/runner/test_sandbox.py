@@ -10,6 +10,7 @@ from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
 from bot.runner.sandbox import build_engine, build_options
 from bot.settings import Settings, SettingsError
 from sandbox.docker.docker_engine import DockerEngine
+from sandbox.environment.recipe import Recipe
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 
 
@@ -52,10 +53,13 @@ def test_own_indexes_are_options_of_builds_unless_they_hold_a_login() -> None:
     own = {
         "PIP_INDEX_URL": "https://pypi.lan/simple",
         "npm_config_registry": "https://a:b@npm.lan/",
+        "MAVEN_MIRROR_URL": "https://maven.lan/all",
     }
     build = build_options(Settings.from_env({"CAPUCHIN_BUILD_SECRETS": json.dumps(own)}))
     assert build.index_url == own["PIP_INDEX_URL"]
     assert build.npm_registry is None
+    told = build.environment(Recipe(()), None)
+    assert told["CAPUCHIN_MAVEN_MIRROR"] == told["MVNW_REPOURL"] == own["MAVEN_MIRROR_URL"]
     assert build.secrets == {"npm_config_registry": own["npm_config_registry"]}
 
 

@@ -418,6 +418,8 @@ OF_SH = "/tmp/capuchin/reproduce_issue.sh: 3: Syntax error: end of file unexpect
         (86, PRINTS, 2),
         (1, PRINTS, 1),
         (127, PRINTS, 1),
+        (137, PRINTS, 1),
+        (139, "Segmentation fault\n", 2),
         (2, f"{OF_SH}\n", 1),
         (2, f"{OF_SH}\nNOT FIXED\n", 2),
         (2, "cc: error\nmake: *** [Makefile:2: all] Error 1\n", 1),
@@ -429,6 +431,25 @@ def test_a_shell_script_says_its_verdict_in_the_one_protocol_and_a_mistake_is_no
 ) -> None:
     program = of("JavaScript").script_program("exit 2\n")
     assert find_verdict(json.loads(program.argv[-1]), code, output) == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "alone"),
+    [
+        ("C and C++", "cc -I. -o /tmp/t /tmp/t.c src/till.c -lm\n/tmp/t\n", True),
+        ("C and C++", "cc -o /tmp/t /tmp/t.c build/libtill.a\n/tmp/t\n", False),
+        ("C and C++", "cc -o /tmp/t /tmp/t.c -L. -ltill\n", False),
+        ("C and C++", "echo 1 | ./till\n", False),
+        ("C and C++", "make -C src && src/till\n", False),
+        ("Java", "java -cp target/classes Till\n", False),
+        ("Java", "javac -d /tmp/t src/Till.java && java -cp /tmp/t Till\n", True),
+        ("Go", GO_SCRIPT, True),
+    ],
+)
+def test_a_script_that_compiles_what_it_needs_is_known(
+    name: str, script: str, *, alone: bool
+) -> None:
+    assert of(name).compiles(script) is alone
 
 
 @pytest.mark.parametrize(
