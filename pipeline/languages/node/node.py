@@ -4,6 +4,8 @@ data."""
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -16,6 +18,7 @@ from pipeline.languages.node.install import UNLOCKED, install_step, tool_steps
 from pipeline.languages.node.scripts import NODE_TEST, OTHER, Packages, Part
 from pipeline.languages.roots import below, cut_root, is_no_project
 from pipeline.languages.test_command import TestCommand, run_in_turn
+from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import replace
 
 _MOST_FILES = 400
@@ -32,6 +35,16 @@ class Node(Described):
     def summarise(self, _manifests: Manifests, /) -> str:
         return "What package.json and its lock file say."
 
+    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
+        """As usual; where packages are those of the commit's day, then once more with the newest:
+        what it needs may be younger."""
+        found = super().attempts(manifests, asked, plain)
+        if not (day := re.search(r" --before=(\S+)", "\n".join(plain.steps))):
+            return found
+        steps = tuple(line.replace(day[0], "") for line in found[0].recipe.steps)
+        newest = dataclasses.replace(found[0].recipe, steps=steps)
+        return (*found, Attempt("newest", "What package.json says, the newest packages.", newest))
+
     def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
         inside = below(manifests, root)
@@ -39,11 +52,9 @@ class Node(Described):
         tools = tool_steps(inside.names, inside.texts, (*fits, self.facts.versions[0])[0])
         go = f"cd {shlex.quote(root)} && " if root else ""
         install = install_step(inside.names, inside.texts)
-        if (
-            install == UNLOCKED and asked.as_of
-        ):  # https://docs.npmjs.com/cli/using-npm/config#before
-            day = asked.as_of + timedelta(days=1)
-            install = f"{install} --before={day.isoformat()} || {install}"
+        if install == UNLOCKED and asked.as_of:
+            # https://docs.npmjs.com/cli/using-npm/config#before
+            install += f" --before={asked.as_of + timedelta(days=1)}"
         return tuple(tools), (f"{go}{install}",)
 
     async def find_commands(
