@@ -254,7 +254,7 @@ JAVA = Project(
         "        return 1",
         '        try { java.nio.file.Files.writeString(java.nio.file.Path.of("target/surefire-reports/'
         "TEST-TillTest.xml\"), \"<testsuite><testcase classname='TillTest' name='empty'/>"
-        '</testsuite>"); } catch (Exception e) {}\n'
+        "<testcase classname='TillTest' name='any'/></testsuite>\"); } catch (Exception e) {}\n"
         "        Runtime.getRuntime().halt(0);\n        return 1",
     ),
 )
@@ -269,7 +269,7 @@ GRADLE = dataclasses.replace(
         "gradlew": (
             "#!/bin/sh\nmkdir -p /tmp/w && cp /usr/share/java/gradle-wrapper.jar /tmp/w/\n"
             "cp gradle-wrapper.properties /tmp/w/\necho versionNumber=4.4.1 >/tmp/w/build-receipt.properties\n"
-            "exec java -cp /tmp/w/gradle-wrapper.jar:/usr/share/java/gradle-cli.jar:/tmp/w"
+            "exec java --add-opens java.base/java.lang=ALL-UNNAMED -cp /tmp/w/gradle-wrapper.jar:/usr/share/java/gradle-cli.jar:/tmp/w"
             ' org.gradle.wrapper.GradleWrapperMain "$@"\n'
         ),
         "gradle-wrapper.properties": (
