@@ -281,7 +281,8 @@ def test_a_server_that_tests_start_by_themselves_is_installed(tmp_path: Path) ->
 
 
 async def test_tests_for_another_processor_are_left_out(tmp_path: Path) -> None:
-    ci = "jobs:\n  test:\n    steps:\n    - run: go test ./...\n    - run: GOARCH=386 go test ./...\n"
+    ci = "jobs:\n  test:\n    steps:\n    - run: go test ./...\n"
+    ci += "    - run: GOARCH=386 go test ./...\n"
     codebase = await make_codebase(tmp_path, {PATH: ci, "go.mod": "module a\n", "a.go": ""})
     command, *_ = await main_language(codebase).find_commands(codebase)
     assert " ".join(command.argv) == "go test -json ./..."
