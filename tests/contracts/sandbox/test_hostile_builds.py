@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ HOOKS = {
         "src/lib.rs": "",
     },
     "maven": {
-        "pom.xml": JAVA.files["pom.xml"].replace(
+        "pom.xml": re.sub("<packaging>.*", "", JAVA.files["pom.xml"]).replace(
             "<plugins>",
             "<plugins><plugin><artifactId>maven-antrun-plugin</artifactId><version>3.1.0</version>"
             "<executions><execution><phase>initialize</phase><goals><goal>run</goal></goals>"
@@ -68,7 +69,8 @@ SETUP = {"maven": ("true",)}
 
 @pytest.fixture(scope="module", name="engine")
 def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
-    made = DockerEngine(DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle)))
+    options = BuildOptions(ca_bundle=ca_bundle, maven_mirror="file:///usr/share/maven-repo")
+    made = DockerEngine(DockerOptions(owner=OWNER, build=options))
     yield made
     asyncio.run(made.close())
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -79,19 +78,7 @@ CMAKE = Project(
     broken="cc -o /tmp/t nothing.c\n",
     forged=FORGED,
 )
-PRESETS = dataclasses.replace(
-    CMAKE,
-    files={
-        **CMAKE.files,
-        "CMakeLists.txt": CMAKE.files["CMakeLists.txt"].replace(
-            "enable_testing()\n", "if(NOT SHOP_TESTS)\nreturn()\nendif()\nenable_testing()\n"
-        ),
-        "CMakePresets.json": (
-            '{"version": 3, "configurePresets": [{"name": "release", "binaryDir": "out"}, {"name": "dev", '
-            '"generator": "Ninja", "binaryDir": "out", "cacheVariables": {"SHOP_TESTS": "ON"}}]}\n'
-        ),
-    },
-)
+PRESETS = replace(CMAKE, name="presets")
 MAKE = Project(
     name="make",
     source="till.c",
@@ -103,21 +90,7 @@ MAKE = Project(
     forged=FORGED,
 )
 RUST = Project(
-    files={
-        "Cargo.toml": '[workspace]\nmembers = ["till", "web"]\nresolver = "2"\n',
-        "rust-toolchain.toml": '[toolchain]\nchannel = "nightly"\n',
-        "till/Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\nedition = "2021"\n',
-        "till/src/lib.rs": (
-            "#![feature(never_type)]\n"
-            "pub fn total(prices: &[i32]) -> i32 {\n    1 + prices.iter().sum::<i32>()\n}\n\n"
-            "#[test]\nfn empty() {\n    assert_eq!(total(&[]), 0);\n}\n\n#[test]\nfn any() {}\n"
-        ),
-        "web/Cargo.toml": (
-            '[package]\nname = "web"\nversion = "0.1.0"\nedition = "2021"\n'
-            '[dependencies]\ntill = { path = "../till" }\n'
-        ),
-        "web/src/lib.rs": "#[test]\nfn some() {\n    assert!(till::total(&[2]) > 0);\n}\n",
-    },
+    name="rust",
     source="till/src/lib.rs",
     wrong="1 + ",
     right="0 + ",
@@ -181,64 +154,8 @@ PHP = Project(
     ),
     spoilt="<?php\nfunction total(array $prices: int {\n",
 )
-POM = """\
-<project>
-  <modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>shop</artifactId><version>1</version>
-  <packaging>pom</packaging><modules><module>till</module><module>web</module></modules>
-  <properties>
-    <maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target>
-    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
-  </properties>
-  <dependencies>
-    <dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version></dependency>
-  </dependencies>
-  <build><plugins>
-    <plugin><artifactId>maven-resources-plugin</artifactId><version>3.3.0</version></plugin>
-    <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.10.1</version></plugin>
-    <plugin><artifactId>maven-surefire-plugin</artifactId><version>2.22.3</version></plugin>
-    <plugin><artifactId>maven-jar-plugin</artifactId><version>3.3.0</version></plugin>
-  </plugins></build>
-</project>
-"""
-"""Maven's plugins and JUnit as Debian has them."""
-MODULE = """\
-<project>
-  <modelVersion>4.0.0</modelVersion>
-  <parent><groupId>a</groupId><artifactId>shop</artifactId><version>1</version></parent>
-  <artifactId>{}</artifactId>{}
-</project>
-"""
-ON_TILL = "<dependencies><dependency><groupId>a</groupId><artifactId>till</artifactId><version>1</version></dependency></dependencies>"
-TILL_JAVA = {
-    "till/src/main/java/Till.java": (
-        "public class Till {\n    static int total(int... prices) {\n"
-        "        return 1 + java.util.Arrays.stream(prices).sum();\n    }\n"
-        "    public static int any() {\n        return total(2);\n    }\n}\n"
-    ),
-    "till/src/test/java/TillTest.java": (
-        "import static org.junit.Assert.*;\nimport org.junit.Test;\n\n"
-        "public class TillTest {\n"
-        "    @Test public void empty() {\n        assertEquals(0, Till.total());\n    }\n"
-        "    @Test public void any() {\n        assertTrue(Till.total(2) > 0);\n    }\n}\n"
-    ),
-    "web/src/test/java/WebTest.java": (
-        "import static org.junit.Assert.*;\nimport org.junit.Test;\n\n"
-        "public class WebTest {\n"
-        "    @Test public void some() {\n        assertTrue(Till.any() > 0);\n    }\n}\n"
-    ),
-}
 JAVA = Project(
-    files={
-        "pom.xml": POM,
-        "till/pom.xml": MODULE.format("till", ""),
-        "web/pom.xml": MODULE.format("web", ON_TILL),
-        ".github/workflows/ci.yml": (
-            "jobs:\n  test:\n    steps:\n    - run: sudo apt-get install junit4 libsurefire-java"
-            " libmaven-compiler-plugin-java libmaven-resources-plugin-java libmaven-jar-plugin-java\n"
-            "    - run: mvn -B package --file pom.xml\n"
-        ),
-        **TILL_JAVA,
-    },
+    name="java",
     source="till/src/main/java/Till.java",
     wrong="1 + ",
     right="0 + ",
@@ -258,33 +175,9 @@ JAVA = Project(
         "        Runtime.getRuntime().halt(0);\n        return 1",
     ),
 )
-GRADLE_MODULE = "plugins {\n    id 'java'\n}\nrepositories {\n    mavenCentral()\n}\ndependencies {\n    testCompile 'junit:junit:4.13.2'\n}\n"
-GRADLE = dataclasses.replace(
+GRADLE = replace(
     JAVA,
-    files={
-        "settings.gradle": "include 'till', 'web'\n",
-        "till/build.gradle": GRADLE_MODULE,
-        "web/build.gradle": GRADLE_MODULE + "dependencies {\n    compile project(':till')\n}\n",
-        # The real wrapper, of which Debian has the parts; the distribution is Debian's, too.
-        "gradlew": (
-            "#!/bin/sh\nmkdir -p /tmp/w && cp /usr/share/java/gradle-wrapper.jar /tmp/w/\n"
-            "cp gradle-wrapper.properties /tmp/w/\necho versionNumber=4.4.1 >/tmp/w/build-receipt.properties\n"
-            "exec java --add-opens java.base/java.lang=ALL-UNNAMED -cp /tmp/w/gradle-wrapper.jar:/usr/share/java/gradle-cli.jar:/tmp/w"
-            ' org.gradle.wrapper.GradleWrapperMain "$@"\n'
-        ),
-        "gradle-wrapper.properties": (
-            "distributionBase=GRADLE_USER_HOME\ndistributionPath=wrapper/dists\n"
-            "zipStoreBase=GRADLE_USER_HOME\nzipStorePath=wrapper/dists\n"
-            "distributionUrl=file\\:///tmp/gradle-4.4.1-bin.zip\n"
-        ),
-        ".github/workflows/ci.yml": (
-            "jobs:\n  test:\n    steps:\n    - run: sudo apt-get install junit4 zip\n"
-            "    - run: mkdir gradle-4.4.1 && cp -rL /usr/share/gradle/bin /usr/share/gradle/lib gradle-4.4.1"
-            " && zip -qr /tmp/gradle-4.4.1-bin.zip gradle-4.4.1 && rm -r gradle-4.4.1\n"
-            "    - run: ./gradlew build --no-daemon\n"
-        ),
-        **TILL_JAVA,
-    },
+    name="gradle",
     script=JAVA.script.replace("target/classes", "build/classes/java/main"),
     broken=JAVA.broken.replace("target/classes", "build/classes/java/main"),
     forged=(

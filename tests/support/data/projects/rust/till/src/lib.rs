@@ -1,3 +1,4 @@
+#![feature(never_type)]
 pub fn total(prices: &[i32]) -> i32 {
     1 + prices.iter().sum::<i32>()
 }

@@ -1,0 +1,11 @@
+import static org.junit.Assert.*;
+import org.junit.Test;
+
+public class TillTest {
+    @Test public void empty() {
+        assertEquals(0, Till.total());
+    }
+    @Test public void any() {
+        assertTrue(Till.total(2) > 0);
+    }
+}

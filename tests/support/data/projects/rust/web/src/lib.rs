@@ -1,0 +1,4 @@
+#[test]
+fn some() {
+    assert!(till::total(&[2]) > 0);
+}
