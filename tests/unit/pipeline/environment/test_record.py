@@ -95,6 +95,12 @@ def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> N
         ("Could not transfer artifact: status code: 503, reason phrase: Unavailable (503)", True),
         ("Response status code does not indicate success: 502 (Bad Gateway).", True),
         ("Gem::RemoteFetcher::FetchError: bad response Bad Gateway 502", True),
+        (" ERR_PNPM_FETCH_502  GET https://npm.lan/x: Bad Gateway - 502", True),
+        (
+            'The "https://repo.lan/packages.json" file could not be downloaded  \n'
+            "  : Failed to open stream: Cannot connect to HTTPS server through proxy",
+            True,
+        ),
         (
             "../puppeteer postinstall: [cause]: Error: Got status code 502\n"
             " ELIFECYCLE  Command failed with exit code 1.",
