@@ -40,7 +40,8 @@ _NO_INDEX: Final = re.compile(
     r"|npm (?:ERR!|error) code (?:E5\d\d|ETIMEDOUT|ECONNRE\w+|ENOTFOUND|EAI_AGAIN)"
     r"|spurious network error|proxy\.golang\.org\S{0,200}: 5\d\d|dial tcp|i/o timeout"
     r"|Received status code 5\d\d|status code: 5\d\d, reason|does not indicate success: 5\d\d"
-    r"|ERR_PNPM_FETCH_5\d\d|could not be downloaded[\s:]{1,20}Failed to open stream: (?!HTTP request)"
+    r"|ERR_PNPM_FETCH_5\d\d"
+    r"|could not be downloaded[\s:]{1,20}Failed to open stream: (?!HTTP request)"
     r"|Could not reach host|[Bb]ad response [\w ]{0,40}5\d\d|curl error \d"
 )
 """Messages of package managers if the index is unavailable, or lacks a file that it lists."""
