@@ -60,8 +60,7 @@ class Workspace:
         """Run a script with a spoilt version of the edit with which it ended as `like`: for thrice
         that time at most, and without a build where it compiles what it needs. Raises as
         `Sandbox.run`."""
-        took = like.seconds if like.cpu_seconds is None else like.cpu_seconds
-        seconds = min(self.options.execution_seconds, _SPOILT_SECONDS + 3 * took)
+        seconds = min(self.options.execution_seconds, _SPOILT_SECONDS + 3 * like.own_seconds)
         language = main_language(self.codebase)
         program = language.script_program(script, diffs=(diff,), seconds=seconds)
         if language.compiles(script):

@@ -79,6 +79,12 @@ class Execution(Frozen):
     def passed(self) -> bool:
         return self.exit_code == 0
 
+    @property
+    def own_seconds(self) -> float:
+        """Its processor time, which a busy host does not lengthen; wall time where that was not
+        measured."""
+        return self.seconds if self.cpu_seconds is None else self.cpu_seconds
+
 
 class EditBuild(Frozen):
     """How the code is built again once an edit has changed it, before anything runs with it."""

@@ -151,9 +151,7 @@ def _costs(base: TestRun) -> dict[str, float]:
     parallel.
     """
     names = {*base.suite.passed, *base.suite.failed}
-    execution = base.suite.execution
-    used = execution.seconds if execution.cpu_seconds is None else execution.cpu_seconds
-    whole = max(0.0, used - base.start)
+    whole = max(0.0, base.suite.execution.own_seconds - base.start)
     total = sum(base.seconds.get(name, 0.0) for name in names)
     if not total:
         return dict.fromkeys(names, whole / max(1, len(names)))

@@ -58,7 +58,7 @@ class ControlTests:
         changes how tests run is tested once more with what the repository has in place of that.
         """
         files = self._base.files
-        if not files and self._base.suite.execution.seconds <= QUICK_SECONDS:
+        if not files and self._base.suite.execution.own_seconds <= QUICK_SECONDS:
             forged = await self._passes_failing(diff)
             return await self._needs_own_ways(diff, names) if forged is None else forged
         beside = next((files[name] for name in self._base.suite.passed if files.get(name)), "")

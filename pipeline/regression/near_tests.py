@@ -364,7 +364,7 @@ class NearbyTests:
             self._idle |= find_idle_files(base)
             if base.suite.passed or (base.suite.failed and not first):
                 self.whole_seconds.setdefault(diff, self._estimate_whole(base))
-                dear = _measure_work(base) > self._options.nearby_seconds / 2
+                dear = base.suite.execution.own_seconds > self._options.nearby_seconds / 2
                 return await self._build_report(runner, base, diff, wanted), dear
             if base.ended:
                 break  # it did not lack time
@@ -419,7 +419,7 @@ class NearbyTests:
 
     def _estimate_whole(self, base: TestRun) -> float:
         """The processor seconds of all tests, estimated from the length of their files."""
-        used = _measure_work(base)
+        used = base.suite.execution.own_seconds
         sizes = self.files.sizes
         begun = {base.files.get(name, "") for name in (*base.suite.passed, *base.suite.failed)}
         part = sum(size for path, size in sizes.items() if path in begun)
@@ -523,12 +523,6 @@ def find_idle_files(base: TestRun) -> set[str]:
     told = {*base.suite.passed, *base.suite.failed, *base.suite.offline, *base.unfinished}
     used = {base.files.get(name, "") for name in told}
     return {base.files.get(name, "") for name in base.suite.skipped} - used
-
-
-def _measure_work(base: TestRun) -> float:
-    """The processor seconds of a run."""
-    execution = base.suite.execution
-    return execution.cpu_seconds if execution.cpu_seconds is not None else execution.seconds
 
 
 async def find_startable(runner: TestRunner, files: tuple[str, ...]) -> tuple[str, ...]:
