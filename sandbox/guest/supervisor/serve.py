@@ -136,8 +136,9 @@ class Supervisor:
                 return
             if job["build"] and not layer.is_built:
                 self._build_edit(run, job, layer)
-            if layer.unbuilt or not self._channel.is_wanted(run):
-                self._channel.send(run=run, **(layer.unbuilt or {"end": GuestEnding.STOPPED}))
+            unbuilt = layer.unbuilt if job["build"] else {}
+            if unbuilt or not self._channel.is_wanted(run):
+                self._channel.send(run=run, **(unbuilt or {"end": GuestEnding.STOPPED}))
                 return
             layers.insert(0, layer.upper)
         limits = ExecutionLimits(
