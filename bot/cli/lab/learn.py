@@ -472,7 +472,7 @@ def run_judge(args: argparse.Namespace) -> None:
     (args.trained / "judged.json").write_text(text, encoding="utf-8")
     table = render_gains(gains, f"the {training.kind.upper()}")
     (args.trained / "judged.md").write_text(table, encoding="utf-8")
-    sys.stdout.write(text if args.json else printable(table))
+    sys.stdout.write(printable(table))
 
 
 Option = tuple[str, dict[str, Any]]
@@ -549,7 +549,6 @@ _JUDGE: tuple[Option, ...] = (
     _path("--trees", "DIR", "a folder of bare clones: the confidence reads the unedited files, as "
           "in a run"),
     _PYTHON,
-    ("--json", {"action": "store_true", "help": "print the report as JSON"}),
 )  # fmt: skip
 
 
