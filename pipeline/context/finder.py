@@ -55,6 +55,8 @@ class _Ranking:
     listed: int = 0
     left_out: tuple[str, ...] = ()
     """The files that the solver was offered and left out."""
+    unread: tuple[str, ...] = ()
+    """Files that it named, and that are not read to choose among them."""
 
 
 class ContextFinder:
@@ -130,7 +132,11 @@ class ContextFinder:
             dropped=(*left, *unranked),
             unneeded=tuple(path for path in ranking.left_out if path not in ranked),
             scanned=len(read.files),
-            not_read=(*_explain_window(half, budget, left), *read.explain_unread()),
+            not_read=(
+                *_explain_window(half, budget, left),
+                *(f"{path}, which the ranking names, was not read." for path in ranking.unread),
+                *read.explain_unread(),
+            ),
             findings=_findings(sources, found, ranking, files),
         )
 
@@ -193,11 +199,13 @@ class ContextFinder:
             for path in merge([[p for p in order if (p in tests) == apart] for order in orders])
         ]
         invented = sum(state.invented for state in states)
+        unread = tuple(dict.fromkeys(path for state in states for path in state.unread))[:5]
         if not merged:
-            return _Ranking(paths, invented, listed=len(paths))
+            return _Ranking(paths, invented, listed=len(paths), unread=unread)
         taken = frozenset(merged)
         left_out = tuple(path for path in paths if path not in taken)
-        return _Ranking(merged, invented, from_solver=True, listed=len(paths), left_out=left_out)
+        listed = len(paths)
+        return _Ranking(merged, invented, True, listed, left_out=left_out, unread=unread)
 
     async def _run_ranking(self, machine: RankingMachine, number: int) -> RankingState:
         return await drive(machine, RankingState, self._store, f"context/ranking-{number}")

@@ -18,7 +18,9 @@ class RankingState(State):
     order: list[str] = Field(default_factory=list[str])
     """Paths, most important first; empty if the model never gave a ranking."""
     invented: int = 0
-    """How many lines of the ranking name no path that can be shown."""
+    """How many lines of the ranking name no path of the repository."""
+    unread: list[str] = Field(default_factory=list[str])
+    """Paths in it that are of the repository, and are not read to choose among files."""
 
 
 class RankingMachine(Machine[RankingState]):
@@ -37,7 +39,7 @@ class RankingMachine(Machine[RankingState]):
         number: int,
     ) -> None:
         """`files` have the keys path, summary, tokens and test. A ranking may name others that are
-        `there`, too: it mends a list made by words. What else is in the `tree` is passed over.
+        `there`, too: it mends a list made by words. What else is in the `tree` is not read.
 
         `budget` is how many tokens of files are wanted, `cap` how many are possible.
         """
@@ -69,13 +71,13 @@ class RankingMachine(Machine[RankingState]):
             case Malformed() as malformed:
                 return malformed
             case tag:
-                order, invented = parse_order(tag.body, self._known, self._tree)
+                order, unread, invented = parse_order(tag.body, self._known, self._tree)
         if not order:
             return Malformed(
                 "No path in your <ranking> is in this repository. Copy the paths from the list, "
                 "one a line."
             )
-        state.order, state.invented = order, invented
+        state.order, state.unread, state.invented = order, unread, invented
         return ReplyKind.APPROVED
 
     async def execute(self, state: RankingState) -> str | None:
@@ -84,19 +86,22 @@ class RankingMachine(Machine[RankingState]):
 
 def parse_order(
     body: str, known: Collection[str], tree: Collection[str] = ()
-) -> tuple[list[str], int]:
-    """The distinct paths of `body` that are in `known`, and the number of other lines, without
-    those that name a file of the `tree`."""
+) -> tuple[list[str], list[str], int]:
+    """The distinct paths of `body` that are in `known`, those that are in the `tree` alone, and the
+    number of other lines."""
     found: list[str] = []
+    unread: list[str] = []
     invented = 0
     for exact in filter(None, (line.strip() for line in body.splitlines())):
         item = exact.lstrip("-*0123456789.) \t")
         forms = [exact, *(form.strip("`'\",:* ") for form in (item, item.partition(" ")[0]))]
         if path := next((form for form in forms if form in known), ""):
             found.append(path)
+        elif path := next((form for form in forms if form in tree), ""):
+            unread.append(path)
         else:
-            invented += not any(form in tree for form in forms)
-    return list(dict.fromkeys(found)), invented
+            invented += 1
+    return list(dict.fromkeys(found)), list(dict.fromkeys(unread)), invented
 
 
 def merge(orders: Sequence[Sequence[str]]) -> list[str]:

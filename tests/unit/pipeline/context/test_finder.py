@@ -86,7 +86,11 @@ def test_an_order_is_read_without_invented_paths_and_ornaments() -> None:
     body = "1. `a.py`\n- b/c.py\n\ninvented.py\na.py\n  2_d.py  \n'e f.py',"
     known = ["a.py", "b/c.py", "2_d.py", "e f.py"]
     body += "\n- `a.py` (the cause)\n2. **b/c.py**: its caller\nNEWS (an entry)\n"
-    assert parse_order(body, known, {*known, "NEWS"}) == (["a.py", "b/c.py", "2_d.py", "e f.py"], 1)
+    assert parse_order(body, known, {*known, "NEWS"}) == (
+        ["a.py", "b/c.py", "2_d.py", "e f.py"],
+        ["NEWS"],
+        1,
+    )
 
 
 async def test_a_ranking_may_name_a_file_that_was_not_listed(tmp_path: Path) -> None:
