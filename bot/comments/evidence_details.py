@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 
 from bot.comments.render import render
 from bot.safe_text import block, code, details, prose, script_block
@@ -226,20 +226,26 @@ def render_scripts(
             candidates=tuple(table.distinct(range(len(table.candidates)))),
             runs=tuple(table.runs[c][test] for c in table.distinct(range(len(table.candidates)))),
         )
-        title = f"Script {test + 1}: on the unedited code it {describe_end(ran.base)}; "
+        checks = test == table.checklist
+        what = ", which tries what was said of a complete fix before any edit" * checks
+        title = f"Script {test + 1}{what}: on the unedited code it {describe_end(ran.base)}; "
         title += "; ".join(describe_ends(ran, names))
         text = script_block(ran.text, characters, table.script_suffix)
-        if test in failed:
-            title += ". It may ask for more than the issue"
+        if checks:
+            text = "\n\n".join([text, *_render_outputs(ran, names, characters)])
+        elif test in failed:
             output = block(table.runs[at][test].output, min(characters, 1500))
             text += f"\n\nWith the chosen edit it prints:\n\n{output}"
+        title += ". It may ask for more than the issue" * (checks or test in failed)
         parts.append(details(title, text))
     if len(every) > 5:
         parts.append(f"And {pluralize(len(every) - 5, 'further script')}.")
     return "\n\n".join(parts)
 
 
-def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int) -> list[str]:
+def _render_outputs(
+    script: FurtherScript, names: Sequence[str] | Mapping[int, str], characters: int
+) -> list[str]:
     """Its output with an edit that passes (without any, if none does), and with one that does
     not."""
     runs = list(zip(script.candidates, script.runs, strict=True))
@@ -257,18 +263,23 @@ def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int
     ]
 
 
+_MOST_COMPARED = 500
+"""Lines of an output; the time grows with the square."""
+
+
 def _leave_out_equal_lines(found: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
-    """Two outputs; if one has more than `most` characters, without the lines that are in both."""
+    """Two outputs; if one has more than `most` characters, without the lines that both print in the
+    same order."""
     lines = [text.split("\n") for _, text in found]
-    if max(len(text) for _, text in found) <= most:
+    longest = max(map(len, lines))
+    if max(len(text) for _, text in found) <= most or longest > _MOST_COMPARED:
         return list(found)
-    both = set(lines[0]) & set(lines[1])
-    shown: list[tuple[str, str]] = []
-    for (name, _), own in zip(found, lines, strict=True):
-        parts: list[str] = []
-        for same, group in groupby(own, both.__contains__):
-            those = list(group)
-            left_out = f"[... {pluralize(len(those), 'line')} that both print ...]"
-            parts += [left_out] if same and len(those) > 1 else those
-        shown.append((name, "\n".join(parts)))
-    return shown
+    compared = SequenceMatcher(None, *lines, autojunk=False)
+    shown: list[list[str]] = [[], []]
+    for kind, *places in compared.get_opcodes():
+        spans = (places[:2], places[2:])
+        for parts, own, (first, last) in zip(shown, lines, spans, strict=True):
+            left_out = f"[... {pluralize(last - first, 'line')} that both print ...]"
+            short = kind == "equal" and last - first > 1
+            parts += [left_out] if short else own[first:last]
+    return [(name, "\n".join(parts)) for (name, _), parts in zip(found, shown, strict=True)]

@@ -48,7 +48,7 @@ def render_vote_table(
     shown = range(count if (len(table.candidates) + 1) * count <= 600 else 0)
     ranked = _rank_rows(table, order)
     columns = {**_makers(table), **_columns(names, standings, reproduced, ranked)}
-    scripts = (f"script {t + 1}{' (flaky)' if t in table.flaky else ''}" for t in shown)
+    scripts = (f"script {t + 1}{_tell_kind(table, t)}" for t in shown)
     heads = ["", *scripts, "passes", *columns]
     rows = [
         f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
@@ -82,6 +82,12 @@ def render_vote_table(
     legends = [" · ".join(explained)] if explained else []
     below = [["", *lines] for lines in (legends, notes, rejected) if lines]
     return "\n".join([*rows, *(line for lines in below for line in lines)])
+
+
+def _tell_kind(table: VoteTable, test: int) -> str:
+    if test in table.flaky:
+        return " (flaky)"
+    return " (checklist)" if test == table.checklist else ""
 
 
 def render_diffs(

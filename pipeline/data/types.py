@@ -178,6 +178,8 @@ class VoteTable(Frozen):
     """Edits that are not `candidates`: they do not apply, or control runs went wrong."""
     uncontrolled: tuple[str, ...] = ()
     """The names of candidates with which no control came to a verdict. Untrusted."""
+    checklist: int | None = None
+    """The test that tries what a complete fix must do, and may ask for too much."""
     script_suffix: str = ""
     """The ending of a script's name."""
 

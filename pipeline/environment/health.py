@@ -220,7 +220,8 @@ class Health(Frozen):
             told = f" There are results from {seen} of {projects} projects with tests."
         if 0 < self.reach < self.of_files:
             files = pluralize(self.of_files, "test file")
-            told += f" The command has results from {self.reach:,} of {files}; none: {self.silent}."
+            told += f" The command has results from {self.reach:,} of {files}; "
+            told += f"none from: {self.silent}."
         return told
 
     def _describe_sample(self, sampled: int) -> str:

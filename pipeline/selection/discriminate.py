@@ -263,6 +263,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             script=test.text if test else "",
             number=number + 1,
             separates=show_votes and separates,
+            checking=table.checklist if show_votes else None,
             unclear=self._list_unclear() if show_votes else [],
         )
         first = Message(role="user", text=context)

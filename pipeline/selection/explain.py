@@ -58,12 +58,12 @@ def _describe_evidence(
     scripts = len(standings.voters)
     if not standings.table.candidates[candidate].source:
         name = name.replace("edit", "Edit", 1)
-    parts = [f"{name} passes {_describe_share(stands.passes, scripts)} that reproduce the issue"]
+    parts = [f"{name} passes {_describe_share(stands.passes, scripts)} that report the issue"]
     if not scripts:
-        parts = ["No script reproduces the issue"]
+        parts = ["No script reports the issue"]
     if scripts == 1:
         verb = "passes" if stands.passes else "fails"
-        parts = [f"{name} {verb} the one script that reproduces the issue"]
+        parts = [f"{name} {verb} the one script that reports the issue"]
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
     parts += _describe_others(standings, candidate, names, alike=alike)
     if stands.broken is not None:

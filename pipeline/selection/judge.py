@@ -179,8 +179,9 @@ class Judge:
             checklist=checklist,
         )
         await self._store.save(f"question/{method}", question)
-        tests = (*tests, *checklist.tests)
-        table = await self._vote(candidates, tests)
+        table = await self._vote(candidates, (*tests, *checklist.tests))
+        own = [at for at, test in enumerate(table.tests) if test in checklist.tests]
+        table = replace(table, checklist=next(iter(own), None))
         self._workspace.say(_describe_votes(table))
         steady = set(reproducing_tests(table)) - set(table.flaky)
         if not table.candidates or (reproduced and not steady):

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from bot.comments.evidence_details import render_scripts
+from bot.comments.vote_table import render_vote_table
 from pipeline.data.types import NoFix, Selection
 from pipeline.generation.editing import EditingState
 from pipeline.models.base import ContextTooLong, ModelRefused
@@ -242,6 +244,11 @@ async def test_a_checklist_written_before_the_edits_tells_an_incomplete_one(shop
     assert ends == [2, 2, 0]
     assert result.candidate.sample == 1
     assert [one.covers for one in result.evidence.standings] == [3, 3]
+    assert votes.checklist == len(votes.tests) - 1
+    assert "script 2 (checklist)" in render_vote_table(votes, result.candidate)
+    told = render_scripts(votes, result.candidate, result.evidence.order, 4000)
+    assert "Script 2, which tries what was said of a complete fix" in told
+    assert "It may ask for more than the issue" in told
 
 
 async def test_whoever_checks_others_and_whoever_compares_see_the_checklist(shop: Shop) -> None:

@@ -106,7 +106,7 @@ def a_selection(
         change="It adds now.",
         context=Context(files=()),
         method="evidence",
-        why="It passes both scripts that reproduce the issue.",
+        why="It passes both scripts that report the issue.",
         order=(1, 0),
     )
     return Selection(candidate=chosen, decided_by="evidence", confidence=0.85, evidence=evidence)

@@ -111,6 +111,7 @@ VALUES: dict[str, object] = {
         }
     ],
     "checklist": [ChecklistPoint(text="Nothing is 0.", weight=3, path="a.py")],
+    "checking": 1,
     "missing": ["B does not apply."],
     "unclear": [{"letter": "A", "number": 1, "run": STUCK}],
     "decided": [

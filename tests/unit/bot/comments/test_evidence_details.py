@@ -39,3 +39,16 @@ def test_of_long_outputs_the_lines_that_differ_are_shown() -> None:
     assert "[... 100 lines that both print ...]\nx | None\n[... 100 lines" in shown
     assert "\n| None WRONG\n" in shown
     assert "case 3" not in shown
+
+
+def test_lines_that_one_output_repeats_are_not_called_lines_that_both_print() -> None:
+    same = [f"case {number}: right" for number in range(200)]
+    outputs = ["\n".join([*same, *more]) for more in ([*same[:3], "x"], ["y"])]
+    runs = tuple(
+        Execution(exit_code=code, output=text, seconds=1)
+        for code, text in zip((0, 2), outputs, strict=True)
+    )
+    script = FurtherScript(text="pass", base=runs[1], candidates=(0, 1), runs=runs)
+    shown = render_further([script], a_selection().evidence.votes, (0, 1), 5000)
+    assert shown.count("[... 200 lines that both print ...]") == 2
+    assert "case 0: right\ncase 1: right\ncase 2: right\nx\n" in shown

@@ -110,7 +110,7 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
         (
             health(passed=9, projects=(1, 3), reach=2, silent="`web` (1)"),
             "9 of 9 tests pass. There are results from 1 of 3 projects with tests. The command "
-            "has results from 2 of 3 test files; none: `web` (1).",
+            "has results from 2 of 3 test files; none from: `web` (1).",
         ),
         (health(passed=1, by_name=False), "The command passes, and names no single tests."),
         (health(passed=1, failed=2, errors={"other": 2}), "1 of 3 tests passes, 2 fail."),
