@@ -111,11 +111,12 @@ def samples_sentence(estimate: CostEstimate, options: Options) -> str:
     """What is about to be written and its approximate cost, as a sentence."""
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
-    what = "a script and an edit" if number == "1" else f"{number} scripts and edits"
+    one = "a script and an edit"
+    what = f"Writing {one}" if number == "1" else f"Drawing {number} samples, {one} each"
     if not estimate.dollars:
-        return f"Writing {what}."
+        return f"{what}."
     cost = f"about {price_range(estimate.least, estimate.dollars)}{assumption(estimate)}"
-    return f"Writing {what}, for {cost}, at most ${estimate.most:.2f}."
+    return f"{what}, for {cost}, at most ${estimate.most:.2f}."
 
 
 def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> Usage:
