@@ -104,7 +104,8 @@ def price_range(low: float, high: float) -> str:
 
 def assumption(estimate: CostEstimate) -> str:
     """What the estimate rests on that nobody measured, in words; empty for nothing of the kind."""
-    return f" if each sample that explores takes {estimate.turns} replies" if estimate.turns else ""
+    taken = f"each sample that explores takes {estimate.turns} replies"
+    return f" (the upper end if {taken})" if estimate.turns else ""
 
 
 def samples_sentence(estimate: CostEstimate, options: Options) -> str:
