@@ -8,9 +8,11 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
+from bot.cli.report import render_report
 from bot.comments.pull_request import pull_body
 from bot.comments.replies import run_explanation
 from bot.comments.status import render_no_fix
+from bot.data.job import Outcome
 from bot.data.run import RunStatus, SkippedComments
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.options import Recalibration
@@ -107,11 +109,21 @@ def told(facts: Facts) -> str:
                 replace(facts["run"], status=RunStatus.OPENED_PULL_REQUEST), facts["selection"]
             ),
             render_no_fix(facts["run"], facts["no fix"]),
+            *(
+                render_report(Outcome(facts[end], facts["accounts"]), facts["hosts"])
+                for end in ("selection", "no fix")
+            ),
         )
     )
 
 
-ALL: Final[Facts] = {"run": RUN, "selection": FULL, "accounts": ACCOUNTS, "no fix": NO_FIX}
+ALL: Final[Facts] = {
+    "run": RUN,
+    "selection": FULL,
+    "accounts": ACCOUNTS,
+    "no fix": NO_FIX,
+    "hosts": ("api.example",),
+}
 PROOF: Final = "selection.evidence"
 TABLE: Final[tuple[Row, ...]] = (
     (r"What the issue describes does not happen here", f"{PROOF}.unseen", 0),
@@ -157,6 +169,8 @@ TABLE: Final[tuple[Row, ...]] = (
     (r"I read 7 files, chose 0 files", f"{PROOF}.context.findings.read", 0),
     (r"Removed from the rankings: 2 nonexistent paths", f"{PROOF}.context.findings.invented", 0),
     (r"Models: recorded answers", "accounts", ()),
+    (r"Code was sent to `api\.example`", "hosts", ()),
+    (r"Probable location of the cause", "no fix.suspects", ()),
     (r"2 comments by people without permission", "run.skipped.untrusted", 0),
     (r"1 picture", "run.skipped.pictures", 0),
     (r"Fixed since: 1{40}", "no fix.fixed_since", None),
@@ -177,7 +191,7 @@ ALWAYS: Final = "|".join(
         r"The repository's own tests, `make check`:|These fail with and without|I left these out",
         r"Fixes #7|`total\(\)`|It adds|`tests/test_total.py` is new\.|Run it with|Run `r1`",
         r"A passing test shows|Comment on a line or request|Requested by @alice|No run is active\.",
-        r"I estimate that it is|It is so|`a\.py`",
+        r"I estimate that it is|It is so|`a\.py`|Make total\(\) add$|No fix$",
     )
 )
 """What stands in each of these texts: headings, frames, and what the fields themselves hold."""
