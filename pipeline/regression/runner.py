@@ -133,15 +133,17 @@ class TestRunner:
         return run
 
     async def _run_unedited(self, wanted: RequestedTests, wall: float) -> tuple[str, TestRun]:
-        """The run of some test files, of which each is saved: other edits have other near files."""
-        argv = self.command.argv
-        name = digest(*argv, wanted.key(), str(self.seconds))
+        """The run of some test files, of which each is saved: other edits have other near files.
+        What is joined of such parts has no output."""
+        argv, names = self.command.argv, self._find_keys("", wanted, 0)
         async with hold_key(self.store, f"unedited/{digest(*argv)}"):
+            if saved := await self._load(names):
+                return saved
             keys = {path: f"{SHARED}{digest(*argv, path)}" for path in wanted.files or ()}
             known = {path: await self.store.load(key, TestRun) for path, key in keys.items()}
             rest = tuple(path for path, run in known.items() if run is None)
             if not rest:
-                return name, join_files([run for run in known.values() if run])
+                return names[0], join_files([run for run in known.values() if run])
             key, run = await self._load_or_run("", replace(wanted, files=rest), 0, wall)
             parts = split_by_file(run, rest)
             for path, part in parts.items():
@@ -149,34 +151,46 @@ class TestRunner:
             if len(rest) == len(known):
                 return key, run
             if parts:
-                return name, join_files([one or parts[path] for path, one in known.items()])
+                return names[0], join_files([one or parts[path] for path, one in known.items()])
             return await self._load_or_run("", wanted, 0, wall)
+
+    def _find_keys(self, diff: str, wanted: RequestedTests, attempt: int) -> tuple[str, str, str]:
+        """Under which a run is saved: one below any limit, one by this limit, one that was cut."""
+        request = (*self.command.argv, diff, str(attempt))
+        name = digest(*request, wanted.key(), str(self.seconds))
+        # A further attempt observes random behaviour of this environment.
+        prefix = "regression/" if diff or attempt else SHARED
+        # All of them run below the limit, in whichever order.
+        files = replace(wanted, files=wanted.files and tuple(sorted(wanted.files)))
+        any_limit = f"{prefix}{digest(*request, files.key())}"
+        return any_limit, f"{prefix}{name}", f"regression/cut/{name}"
+
+    async def _load(self, keys: Sequence[str]) -> tuple[str, TestRun] | None:
+        any_limit, *others = keys
+        saved = await self.store.load(any_limit, TestRun)
+        if saved and saved.is_below(self.seconds):
+            return any_limit, saved
+        for one in others:
+            if saved := await self.store.load(one, TestRun):
+                return one, saved
+        return None
 
     async def _load_or_run(
         self, diff: str, wanted: RequestedTests, attempt: int, wall: float
     ) -> tuple[str, TestRun]:
         """The run, and the key under which it is saved."""
-        request = (*self.command.argv, diff, str(attempt))
-        name = digest(*request, wanted.key(), str(self.seconds))
-        # A further attempt observes random behaviour of this environment.
-        prefix = "regression/" if diff or attempt else SHARED
-        key, cut_key = f"{prefix}{name}", f"regression/cut/{name}"
-        # All of them run below the limit, in whichever order.
-        files = replace(wanted, files=wanted.files and tuple(sorted(wanted.files)))
-        any_limit_key = f"{prefix}{digest(*request, files.key())}"
-        async with hold_key(self.store, any_limit_key):
-            saved = await self.store.load(any_limit_key, TestRun)
-            if saved and saved.is_below(self.seconds):
-                return any_limit_key, saved
-            for one in (key, cut_key):
-                if saved := await self.store.load(one, TestRun):
-                    return one, saved
+        keys = self._find_keys(diff, wanted, attempt)
+        any_limit, key, cut = keys
+        async with hold_key(self.store, any_limit):
+            if saved := await self._load(keys):
+                return saved
+            name = key.rpartition("/")[2]
             env = repeat_environment(attempt) if attempt else NO_ENV
             run = await self._run((diff,) if diff else (), wanted, name, env, wall, report=diff)
             if run.suite.execution.limit == "run time":
-                key = cut_key
+                key = cut
             elif run.is_below(self.seconds):
-                key = any_limit_key
+                key = any_limit
             await self.store.save(key, run)
             return key, run
 
