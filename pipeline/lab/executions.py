@@ -18,10 +18,8 @@ from pipeline.lab.scoring import (
     MethodScore,
     StatedOutcome,
     calibrate,
-    gap_closed,
-    gap_interval,
-    interval,
     percent,
+    score_method,
 )
 from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, weights_for
 from pipeline.selection.scoring.features import best
@@ -144,21 +142,12 @@ def evaluate_executions(
             scores[name].append(fmean(found[name]))
     if not lowest:
         raise BadData("The executions are of none of these instances and members.")
-    floor, ceiling = percent(lowest), percent(highest)
     return ExecutionReport(
         instances=len(lowest),
         edits=len(rows),
-        random=floor,
-        oracle=ceiling,
-        methods={
-            name: MethodScore(
-                score=percent(values),
-                ci=interval(values),
-                gap_closed=gap_closed(percent(values), floor, ceiling),
-                gap_closed_ci=gap_interval(values, lowest, highest),
-            )
-            for name, values in scores.items()
-        },
+        random=percent(lowest),
+        oracle=percent(highest),
+        methods={name: score_method(values, lowest, highest) for name, values in scores.items()},
         calibration={name: calibrate(points) for name, points in stated.items()},
     )
 

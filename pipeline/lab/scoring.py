@@ -242,28 +242,31 @@ def assemble(
     rows = list(zip(*members.values(), strict=True))
     lowest = [fmean(row) for row in rows]
     highest = [max(row) for row in rows]
-    floor, ceiling = percent(lowest), percent(highest)
     alone = {name: percent(values) for name, values in members.items()}
     first = max(alone, key=lambda name: alone[name])
     return Report(
         instances=len(rows),
         members=len(members),
-        random=floor,
-        oracle=ceiling,
+        random=percent(lowest),
+        oracle=percent(highest),
         best_member=alone[first],
         best_member_name=first,
         member_scores=alone,
-        methods={
-            name: MethodScore(
-                score=percent(values),
-                ci=interval(values),
-                gap_closed=gap_closed(percent(values), floor, ceiling),
-                gap_closed_ci=gap_interval(values, lowest, highest),
-            )
-            for name, values in methods.items()
-        },
+        methods={name: score_method(values, lowest, highest) for name, values in methods.items()},
         calibration={name: calibrate(found) for name, found in stated.items() if found},
         curve=tuple(points),
+    )
+
+
+def score_method(
+    values: Sequence[float], lowest: Sequence[float], highest: Sequence[float]
+) -> MethodScore:
+    """The score of one method from per-instance results, beside those of chance and oracle."""
+    return MethodScore(
+        score=percent(values),
+        ci=interval(values),
+        gap_closed=gap_closed(percent(values), percent(lowest), percent(highest)),
+        gap_closed_ci=gap_interval(values, lowest, highest),
     )
 
 

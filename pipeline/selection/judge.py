@@ -180,8 +180,8 @@ class Judge:
         )
         await self._store.save(f"question/{method}", question)
         table = await self._vote(candidates, (*tests, *checklist.tests))
-        own = [at for at, test in enumerate(table.tests) if test in checklist.tests]
-        table = replace(table, checklist=next(iter(own), None))
+        own = (at for at, test in enumerate(table.tests) if test in checklist.tests)
+        table = replace(table, checklist=next(own, None))
         self._workspace.say(_describe_votes(table))
         steady = set(reproducing_tests(table)) - set(table.flaky)
         if not table.candidates or (reproduced and not steady):
@@ -239,8 +239,11 @@ class Judge:
             reasons=decision.reasons,
         )
         judged = await self._gate(standings, verdict, reproduced=reproduced)
-        for note in list_unchanged(checklist.points, judged.chosen, self._workspace.codebase.files):
+        there = self._workspace.codebase.files
+        notes = list_unchanged(checklist.points, judged.chosen, there) if judged.chosen else []
+        for note in notes:
             judged = judged.with_note(note)
+        if notes:
             await self._store.save(f"verdict/{method}", judged.verdict)
         return judged
 
@@ -396,17 +399,16 @@ class Judge:
 
 
 def list_unchanged(
-    checklist: Sequence[ChecklistPoint], chosen: Candidate | None, files: Container[str]
+    checklist: Sequence[ChecklistPoint], chosen: Candidate, files: Container[str]
 ) -> list[str]:
     """Sentences on what matters most of `checklist` in `files` that the chosen edit leaves as they
     are. Untrusted."""
-    changed = list_paths(chosen.patch.diff) if chosen else ()
+    changed = list_paths(chosen.patch.diff)
     lacking = [
         f"Before the edits were written, it was said that a complete fix needs this in "
         f"{point.path}, which this edit does not change: “{point.text}”"
         for point in checklist
-        if chosen and point.weight == MOST_WEIGHT and point.path in files
-        if point.path not in changed
+        if point.weight == MOST_WEIGHT and point.path in files and point.path not in changed
     ]
     return lacking[:2]
 

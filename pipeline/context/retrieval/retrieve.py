@@ -142,7 +142,7 @@ class Search:
     ) -> tuple[RelevanceVerdict, ...]:
         found = await prefilter(sources, issue, MOST_RANKED)
         tests = [hit for hit in found.kept if sources.by_path[hit.path].test]
-        rest = [hit for hit in found.kept if hit not in tests]
+        rest = [hit for hit in found.kept if not sources.by_path[hit.path].test]
         worth = [
             hit
             for hits, most in ((rest, _BY_WORDS), (tests, _TESTS_BY_WORDS))
