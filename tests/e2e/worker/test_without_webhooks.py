@@ -101,9 +101,9 @@ async def _run_action(
         "GITHUB_OUTPUT": str(outputs),
     }
     assert set(step["env"]) <= set(env)
-    process = await asyncio.create_subprocess_exec(
-        "bash", "-e", "-o", "pipefail", "-c", step["run"], env=env, stderr=asyncio.subprocess.PIPE
-    )
+    # A shell cannot trap what it was started to ignore, as in a script's background.
+    shell = ("env", "--default-signal=INT", "bash", "-e", "-o", "pipefail", "-c", step["run"])
+    process = await asyncio.create_subprocess_exec(*shell, env=env, stderr=asyncio.subprocess.PIPE)
     ended = asyncio.create_task(process.communicate())
     if cancelled is not None:
         await bot.until(cancelled)
