@@ -55,6 +55,9 @@ class Display:
             if is_worth_a_line(progress.counted):
                 self.say(progress.doing)
 
+    def show_edit(self, diff: str) -> None:
+        """Show the chosen edit where a person watches in color; its file is named in any case."""
+
     def end(self, code: int, facts: Mapping[str, object]) -> None:
         """Note that the command ends with the exit code `code` and the result `facts`."""
 

@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,10 @@ from bot.cli.display import Display, Pace, estimate_run
 from bot.comments.status import STAGE_TITLES, describe_counts, measure_stage
 from bot.data.progress import STAGES, Progress, Stage
 from bot.safe_text import printable
+from prompts.text import pluralize
+
+MOST_LINES = 100
+"""Of the chosen edit, shown in color."""
 
 
 def choose_live_display(*, stages: bool) -> LiveDisplay | None:
@@ -61,6 +66,13 @@ class LiveDisplay(Display):
         self._progress, self._budget = progress, budget
         if not self._live.is_started:
             self._live.start()
+
+    def show_edit(self, diff: str) -> None:
+        lines = printable(diff).splitlines()
+        shown = Syntax("\n".join(lines[:MOST_LINES]), "diff", background_color="default")
+        self._console.print(shown)
+        if len(lines) > MOST_LINES:
+            self.say(f"... {pluralize(len(lines) - MOST_LINES, 'more line')}")
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
         del facts

@@ -457,5 +457,6 @@ async def finish(
 def _tell_files(out: Path) -> None:
     diffs = [out / name for name in ("patch.diff", "test.diff") if (out / name).is_file()]
     if diffs:
+        CURRENT.get().show_edit(diffs[0].read_text("utf-8", "replace"))
         print_progress(f"Apply it: {shlex.join(['git', 'apply', *map(str, diffs)])}")
     print_progress(f"Report: {out / 'report.md'}")

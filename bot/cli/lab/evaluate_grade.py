@@ -44,6 +44,7 @@ from pipeline.lab.grading import (
     choose_edits,
     draw_edits,
 )
+from pipeline.lab.issue_example import build_example, run_example
 from pipeline.lab.recall import CannotMeasure, open_base, scope_of_clone
 from pipeline.lab.render import table
 from pipeline.regression.near_tests import NearbyTests
@@ -318,7 +319,11 @@ async def _execute_edits(
 ) -> Executions:
     edits: list[ExecutedEdit] = []
     grader = place.build_grader(row)
-    tests = NearbyTests(Workspace(place.sandbox, place.codebase, place.store, Options()))
+    workspace = Workspace(place.sandbox, place.codebase, place.store, Options())
+    tests, script = NearbyTests(workspace), build_example(row.problem_statement)
+    unedited = await run_example(script, "", workspace) if script else ""
+    if unedited != (await run_example(script, "", workspace) if script else ""):
+        script = unedited = ""
     for edit in drawn:
         judged = await grader.judge(edit.diff)
         if judged.grade.cannot_tell:
@@ -327,6 +332,7 @@ async def _execute_edits(
             continue  # it does not apply
         try:
             near = await tests.compare(edit.diff)
+            shown = await run_example(script, edit.diff, workspace) if script else ""
         except PatchRejected:
             continue
         edits.append(
@@ -337,6 +343,8 @@ async def _execute_edits(
                 right=edit.right,
                 fixed=tuple(test not in judged.left for test in judged.to_fix),
                 broken=None if near is None else len(near.broken),
+                example=shown,
+                unedited=unedited,
             )
         )
     return Executions(edits=tuple(edits))

@@ -49,6 +49,7 @@ with open_display() as display:
     time.sleep(0.4)
     print("the result")
     display.end(0, {"outcome": "fix"})
+    display.show_edit("-    return a - b\\n+    return a + b\\x1b[2J\\n" * 60)
     print_progress("Fix: it adds.")
 """
 
@@ -99,7 +100,9 @@ def test_a_terminal_shows_stages_counts_cost_and_time_in_place() -> None:
     assert re.search(r"✔ Find the code that matters\s+(?!0:00)\d:\d\d", last)
     assert re.search(r"✔ Write edits and scripts\s+2 edits", last)
     assert "· Run the tests and choose" in last
-    assert last.rstrip().endswith("Fix: it adds.")
+    assert last.rstrip().endswith("... 20 more lines\r\nFix: it adds.")
+    removed, added = (re.findall(rf"(\x1b\[[\d;]+m){line}", text)[0] for line in ("-   ", "[+]   "))
+    assert removed != added
     assert plain.startswith("Working on the last commit.")
 
 
