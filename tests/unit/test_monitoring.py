@@ -26,7 +26,16 @@ tests:
       - {{series: capuchin_redis_up, values: "1x30"}}
       - {{series: 'capuchin_runs_ended_total{{end="failed"}}', values: "0x10 1+1x20"}}
       - {{series: 'capuchin_runs_ended_total{{end="opened pull request"}}', values: "5x31"}}
+      - series: 'capuchin_model_call_duration_seconds_count{{error="ModelMisconfigured",model="m"}}'
+        values: "_x10 1x20"
     alert_rule_test:
+      - {{eval_time: 9m, alertname: CapuchinKeyRefused, exp_alerts: []}}
+      - eval_time: 14m
+        alertname: CapuchinKeyRefused
+        exp_alerts:
+          - exp_labels: {{severity: critical, error: ModelMisconfigured, model: m}}
+            exp_annotations:
+              summary: "m refuses the key or the request: `capuchin doctor` says which."
       - {{eval_time: 14m, alertname: CapuchinNoWorkers, exp_alerts: []}}
       - eval_time: 20m
         alertname: CapuchinNoWorkers
