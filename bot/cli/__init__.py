@@ -65,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: from argparse, on wrong usage (2) or after printing help (0).
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if line := os.getenv("COMP_LINE"):  # noqa: TID251 - a shell asks how its line goes on
+        import argcomplete
+
+        _, command, *_ = (*line.split(), "", "")
+        argcomplete.autocomplete(_build_parser(command))
     try:
         args = _build_parser(words[0] if words else "").parse_args(words)
         return _run(args, words[0])

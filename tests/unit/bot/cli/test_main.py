@@ -38,6 +38,16 @@ def start(*words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING) -> su
 
 
 @pytest.mark.parametrize(
+    ("line", "found"), [("capuchin ev", "evaluate"), ("capuchin fix --sam", "--samples")]
+)
+def test_a_shell_completes_commands_and_options(line: str, found: str) -> None:
+    asked = {"COMP_LINE": line, "COMP_POINT": f"{len(line)}", "_ARGCOMPLETE": "1"}
+    program = ["sh", "-c", f"exec {sys.executable} -m bot 8>&1 9>&1"]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **asked}
+    assert subprocess.check_output(program, text=True, env=env, cwd=ROOT).split() == [found]
+
+
+@pytest.mark.parametrize(
     ("command", "env", "sentence"),
     [
         ("serve", {}, "CAPUCHIN_WEBHOOK_SECRET is not set."),
