@@ -31,10 +31,11 @@ from bot.server.run_list import (
     minutes_of,
     state_of,
 )
-from bot.server.run_report import RunReport, load_ledger, load_report, load_timeline
+from bot.server.run_report import RunReport, load_ledger, load_report, load_timeline, load_title
 from bot.settings import Settings
 from bot.storage.history import MAX_LISTED
 from bot.storage.storage import Storage
+from pipeline.concurrency import gather_bounded
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -119,11 +120,13 @@ class Pages:
         wanted = RunFilter.parse(query)
         found = await storage.run_queries.list_recent()
         listing = list_runs(found, wanted, most=MAX_LISTED)
+        titles = await gather_bounded(8, (load_title(storage, run) for run in listing.runs))
         return await self._render(
             "runs.html",
             "Runs",
             listing=listing,
             groups=group_follow_ups(listing.runs),
+            titles={run.id: title for run, title in zip(listing.runs, titles, strict=True)},
             wanted=wanted,
             charts=draw_days(listing.days),
             queue=[one for lane in Lane for one in await load_queue(storage, lane)],

@@ -178,12 +178,12 @@ async def load_report(
     ledger = await _load(store.load(LEDGER_KEY, Ledger)) or Ledger()
     end = await _load(load_end(store)) if run.status.final else None
     documents = await _load(store.list_documents()) or []
-    issue = await _load(store.load(ISSUE_KEY, Issue))
+    title = await load_title(storage, run)
     batch = await _load(store.load(BATCH_KEY, FeedbackBatch))
     revised = await _load(store.load(REVISING_KEY, ReviseState))
     chosen = end if isinstance(end, Selection) and end.decided_by != "person" else None
     return RunReport(
-        title=make_visible(issue.title[:300]) if issue else "",
+        title=title,
         confidence=chosen.confidence if chosen else None,
         remarks=tuple(
             RemarkShown(make_visible(one.by), make_visible(shorten(one.text, MOST_SAID)))
@@ -208,6 +208,12 @@ def load_timeline(run: Run, progress: Progress, ledger: Ledger) -> tuple[StageRo
         return build_timeline(run, progress, ledger.accounts)
     rows = build_timeline(run, Progress(), ledger.accounts)
     return tuple(row for row in rows if row.calls)
+
+
+async def load_title(storage: Storage, run: Run) -> str:
+    """The title of its issue; empty once it has expired. Untrusted."""
+    issue = await _load(storage.checkpoints(run.id).load(ISSUE_KEY, Issue))
+    return make_visible(issue.title[:300]) if issue else ""
 
 
 async def load_ledger(storage: Storage, run: Run) -> Ledger:

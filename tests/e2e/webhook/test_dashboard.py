@@ -213,9 +213,13 @@ async def test_the_list_names_every_run_active_or_ended(
     assert 'href="runs/' not in (await client.get("/runs", headers=OPERATOR)).text
     first, lease = await begun(storage)
     second, _ = await begun(storage, 8)
+    await storage.checkpoints(first.id).save(
+        ISSUE_KEY, Issue(repository="acme/shop", title="<i>Sum", body="")
+    )
     await lease.finish(replace(first, status=RunStatus.NO_FIX, dollars=1.5))
     page = (await client.get("/runs", headers=OPERATOR)).text
     assert f'href="runs/{first.id}"' in page
+    assert "&lt;i&gt;Sum" in page
     assert f'href="runs/{second.id}"' in page
     assert "$1.50" in page
     assert "&lt;b&gt;ann" in page
