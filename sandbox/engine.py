@@ -27,6 +27,9 @@ class EnvironmentSpec:
     """Shell lines for the build container, in place of what the tree's own files suggest."""
     dockerfile: str = ""
     """The path of a Dockerfile in the tree; the steps of the installation run in its image."""
+    image: str = ""
+    """A published image with the project installed as SWE-bench's are: an editable package in
+    /testbed, perhaps in a conda environment `testbed`. Tried before everything else."""
     python: str = ""
     """The Python version, `3.N`."""
     root: str = ""

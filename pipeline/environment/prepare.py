@@ -107,8 +107,9 @@ def digest_of_manifests(codebase: Codebase) -> str:
 
 def digest_of_request(request: EnvironmentRequest) -> str:
     """A digest that changes with everything that decides what is installed."""
-    stated = (tuple(request.setup), request.dockerfile, request.python, request.as_of)
-    stated += (request.root, request.language, tuple(request.build), tuple(request.env.items()))
+    stated = (tuple(request.setup), request.dockerfile or request.image, request.python)
+    stated += (request.as_of, request.root, request.language)
+    stated += (tuple(request.build), tuple(request.env.items()))
     whole = repr((request.tree.digest, *stated, request.described))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.data.types import CommitSha
@@ -38,11 +46,23 @@ class Instance(BaseModel):
     problem_statement: str = ""
 
 
+PublishedImage = Annotated[
+    str,
+    Field(
+        validation_alias=AliasChoices("image_name", "docker_image", "image"),
+        pattern=r"^(?:[a-z0-9][\w./:@-]*)?$",
+        max_length=500,
+    ),
+]
+
+
 class LocatedInstance(Instance):
     """An instance with its base commit and its reference edit."""
 
     base_commit: CommitSha
     patch: str
+    image: PublishedImage = ""
+    """A published image in which it is installed, as SWE-smith and SWE-rebench name it."""
 
 
 def _read_list(value: Any) -> Any:
@@ -241,6 +261,7 @@ _COLUMNS = (
     "license", "license_name", "FAIL_TO_PASS", "PASS_TO_PASS", "fail_to_pass", "pass_to_pass",
     "model", "model_name", "model_name_or_path", "traj_id", "trajectory_id", "run_id",
     "model_patch", "generated_patch", "test_result", "resolved", "target",
+    "image_name", "docker_image",
 )  # fmt: skip
 """What is read of SWE-bench, SWE-Gym, SWE-rebench and SWE-smith; never the long conversations."""
 

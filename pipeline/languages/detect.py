@@ -71,6 +71,7 @@ def _list_ways(manifests: Manifests, request: EnvironmentRequest) -> tuple[Attem
         return (Attempt("dockerfile", "The repository's own Dockerfile.", recipe, only=True),)
     if any(line.strip() for line in request.setup):
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
+    published = [Attempt("image", f"{request.image}.", _adopt(request.image))] * bool(request.image)
     languages = languages_below(manifests.names, manifests.root, manifests.language)
     asked = Asked(request.python, request.as_of, request.described)
     ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
@@ -83,7 +84,18 @@ def _list_ways(manifests: Manifests, request: EnvironmentRequest) -> tuple[Attem
         first = replace(
             first, summary=f"{first.summary} {unread} is too large to be read ({limit})."
         )
-    return (first, *others)
+    return (*published, first, *others)
+
+
+def _adopt(image: str) -> Recipe:
+    """What `image` has installed and built; the base of ours clears /testbed, where it lies."""
+    dockerfile = (
+        f"FROM {image}\nRUN mv /testbed /opt/published\n"
+        "ENV PATH=/opt/miniconda3/envs/testbed/bin:$PATH\n"
+    )
+    # What it built in place is not in the tree; what is in the tree stays as it is.
+    kept = "tar -C /opt/published --exclude=./.git -c . | tar -x --skip-old-files"
+    return Recipe((kept,), dockerfile=dockerfile)
 
 
 def make_recipe(manifests: Manifests, request: EnvironmentRequest) -> Recipe:

@@ -146,8 +146,7 @@ class DockerfileBuild:
             return str(cast(dict[str, Any], self._client.inspect_image(tag))["Id"])
         except NotFetched as error:
             raise EnvironmentFailed(
-                f"The image {name}, which the Dockerfile is built on, could not be fetched: "
-                f"{error}",
+                f"The image {name} could not be fetched: {error}",
                 command=f"FROM {name}",
                 log="",
             ) from None

@@ -48,7 +48,7 @@ class Attempt:
     """One way to install a tree."""
 
     name: str
-    """Unique within a plan: `setup`, `dockerfile`, `lock`, `ci`, `dated`, `undated`, `today`."""
+    """Unique within a plan, such as `setup`, `dockerfile`, `image`, `lock`, `ci` and `dated`."""
     summary: str
     """One sentence for people, such as "Python 3.8, the newest packages."."""
     recipe: Recipe

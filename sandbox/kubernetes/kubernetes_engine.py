@@ -95,15 +95,16 @@ class KubernetesEngine:
         """The pushed image of the request's tree, by digest; see `DockerEngine.prepare`.
 
         Raises:
-            EnvironmentFailed: also if the request names a Dockerfile: process 1 of its image comes
-                from the repository, and only a container for each execution could isolate that.
+            EnvironmentFailed: also if it comes from a Dockerfile or a published image: process 1
+                of that image comes from others, and only a container for each execution could
+                isolate that.
         """
-        if request.dockerfile:
+        if attempt.recipe.dockerfile is not None:
             raise EnvironmentFailed(
                 "Where sandboxes are pods, an environment cannot come from a Dockerfile of the "
-                "repository. Remove `dockerfile` from capuchin.yml and name what it installs in "
-                "`setup`.",
-                command=f"dockerfile: {request.dockerfile}",
+                "repository, or from a published image. Remove `dockerfile` from capuchin.yml and "
+                "name what it installs in `setup`.",
+                command=f"dockerfile: {request.dockerfile or request.image}",
                 log="",
             )
         image = await self._builder.prepare(request, attempt, on_progress=on_progress)

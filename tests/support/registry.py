@@ -8,10 +8,12 @@ import io
 import json
 import tarfile
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
+
+import docker
 
 
 class LocalRegistry:
@@ -66,16 +68,32 @@ class LocalRegistry:
                 member = tarfile.TarInfo(path)
                 member.size = len(content)
                 layer.addfile(member, io.BytesIO(content))
-        raw = data.getvalue()
-        root = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(raw).hexdigest()}"] * times}
-        config = {"architecture": "amd64", "os": "linux", "config": settings or {}, "rootfs": root}
-        parts = (json.dumps(config).encode(), gzip.compress(raw))
-        blobs = [self._add_blob(name, part) for part in parts]
-        manifest = {"schemaVersion": 2, "config": blobs[0], "layers": blobs[1:] * times}
+        return self._add(name, [data.getvalue()] * times, settings or {})
+
+    def push(self, name: str, client: docker.APIClient, image: str) -> str:
+        """An image of this machine without its labels; its name for FROM."""
+        data = io.BytesIO(b"".join(cast(Iterator[bytes], client.get_image(image))))
+        with tarfile.open(fileobj=data) as saved:
+            read = {one.name: saved.extractfile(one) for one in saved}
+            parts = {path: file.read() for path, file in read.items() if file}
+        (listed,) = json.loads(parts["manifest.json"])
+        settings = json.loads(parts[listed["Config"]])["config"]
+        layers = [parts[path] for path in listed["Layers"]]
+        return self._add(name, layers, {**settings, "Labels": {}})
+
+    def _add(self, name: str, layers: Sequence[bytes], settings: Mapping[str, Any]) -> str:
+        root = {
+            "type": "layers",
+            "diff_ids": [f"sha256:{hashlib.sha256(raw).hexdigest()}" for raw in layers],
+        }
+        config = {"architecture": "amd64", "os": "linux", "config": settings, "rootfs": root}
+        packed = [self._add_blob(name, gzip.compress(raw, 1)) for raw in layers]
+        settled = self._add_blob(name, json.dumps(config).encode())
+        manifest = {"schemaVersion": 2, "config": settled, "layers": packed}
         self._documents[f"/v2/{name}/manifests/latest"] = json.dumps(manifest).encode()
         return f"{self.host}/{name}"
 
     def _add_blob(self, name: str, data: bytes) -> dict[str, Any]:
-        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        self._documents[f"/v2/{name}/blobs/{digest}"] = data
-        return {"digest": digest, "size": len(data)}
+        known = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        self._documents[f"/v2/{name}/blobs/{known}"] = data
+        return {"digest": known, "size": len(data)}

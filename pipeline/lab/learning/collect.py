@@ -22,6 +22,7 @@ from pipeline.data.types import CommitSha
 from pipeline.lab.dataset import (
     BadData,
     Instance,
+    PublishedImage,
     TestNames,
     prediction_files,
     read_dataset,
@@ -41,6 +42,7 @@ class DatedInstance(Instance):
 
     base_commit: CommitSha | Literal[""] = ""
     patch: str
+    image: PublishedImage = ""
     created_at: str = ""
     licence: str = Field(
         default="unknown", validation_alias=AliasChoices("licence", "license", "license_name")
@@ -75,6 +77,7 @@ def read_instance_issues(path: Path, trees: Path | None = None) -> LearningData:
                 repository=row.repo,
                 title=title.strip(),
                 body=body.strip(),
+                image=row.image,
                 base_commit=row.base_commit or asyncio.run(_find_branch(trees, row)),
                 closed=row.created_at,
                 reference=row.reference,

@@ -261,6 +261,7 @@ def to_instance(issue: SolvedIssue) -> GradedInstance:
             "instance_id": issue.id,
             "repo": issue.repository,
             "problem_statement": f"{issue.title}\n\n{issue.body}",
+            "image": issue.image,
             "base_commit": issue.base_commit,
             "patch": issue.reference,
             "test_patch": issue.tests,

@@ -39,6 +39,8 @@ class SolvedIssue(Frozen):
     repository: str
     title: str
     body: str
+    image: str = ""
+    """A published image in which it is installed, if the data set names one."""
     base_commit: str = ""
     """The commit that the reference applies to; empty if it is not known."""
     closed: str = ""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import docker
 import pytest
 
 from bot.cli import main
 from capuchin_demo.recorded.recording import RecordedAnswer
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.lab.shards import Shard
+from sandbox.layout import LABEL_KIND
 from tests.benchmarks.fitting.fit_ratios import main as fit_ratios
 from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.e2e import shop
@@ -22,6 +25,7 @@ from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
+from tests.support.registry import LocalRegistry
 
 TILL, TESTS = shop.FILES["shop/till.py"], shop.FILES["tests/test_till.py"]
 GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")
@@ -130,6 +134,55 @@ async def test_grades_tell_the_reference_no_edit_and_predictions_apart(
     assert wrong["resolved"] == []
     assert "test_total" in wrong["unresolved"]["acme__shop-1"]
     assert benchmark.llm.requests == []
+
+
+PUBLISHED = """
+FROM {}
+USER root
+RUN python3 -m venv --without-pip /opt/miniconda3/envs/testbed
+COPY site-packages /opt/miniconda3/envs/testbed/lib/python3.11/site-packages
+COPY shop /testbed/shop
+RUN cd /opt/miniconda3/envs/testbed/lib/python3.11/site-packages && echo /testbed > shop.pth && \\
+    echo 'BUILT = True' > /testbed/shop/built.py
+"""
+"""By SWE-bench's layout: a conda environment, an editable package, what was built in place."""
+
+
+def publish(folder: Path, registry: LocalRegistry) -> str:
+    """An image of the shop and pytest; its name."""
+    packages = Path(pytest.__file__).parents[1]
+    for name in ("*pytest", "pluggy*", "iniconfig", "packaging", "pygments"):
+        for found in packages.glob(name):
+            shutil.copytree(found, folder / "site-packages" / found.name)
+    shutil.copy(packages / "py.py", folder / "site-packages")
+    (folder / "shop").mkdir()
+    client = docker.APIClient()
+    (base, *_) = cast(list[str], client.images(quiet=True, filters={"label": f"{LABEL_KIND}=base"}))
+    (folder / "Dockerfile").write_text(PUBLISHED.format(base))
+    for _ in client.build(path=str(folder), tag="acme/published"):
+        """Until it is built."""
+    try:
+        return registry.push("acme/published", client, "acme/published")
+    finally:
+        client.remove_image("acme/published")
+
+
+async def test_an_instance_is_graded_in_the_image_that_its_row_names_if_it_can_be_had(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LocalRegistry().serve() as registry:
+        monkeypatch.setenv("CAPUCHIN_BUILD_REGISTRIES", registry.host)
+        image = await asyncio.to_thread(publish, benchmark.folder / "image", registry)
+        row = json.loads(benchmark.instances.read_text().splitlines()[0])
+        asks = f"{TESTS}\n\ndef test_total():\n    import shop.built\n\n    {TOTAL}"
+        built = diff_of(TESTS, asks, "tests/test_till.py")
+        there = {**row, "image_name": image, "test_patch": built}
+        gone = {**row, "instance_id": "acme__shop-2", "docker_image": f"{image}-gone"}
+        benchmark.instances.write_text(f"{json.dumps(there)}\n{json.dumps(gone)}\n")
+        assert await benchmark.evaluate("--json", "--grade", "gold") == 0
+    found = document(capsys)
+    assert found["resolved"] == ["acme__shop-1", "acme__shop-2"], found["grades"]
+    assert [image in one["environment"] for one in found["grades"]] == [True, False]
 
 
 async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learning(
