@@ -33,6 +33,8 @@ class EnvironmentFacts(Frozen):
     distributions: tuple[str, ...] = ()
     """`name==version`."""
     more: int = 0
+    lines: tuple[str, ...] = ()
+    """What ran to make it, in another language: what these left is there. Untrusted."""
     command: str = ""
     seen: tuple[str, ...] = ()
     """Sentences about the environment's health. Untrusted."""
@@ -60,6 +62,7 @@ def facts_of(record: EnvironmentRecord, own: str = "") -> EnvironmentFacts | Non
         version=version if re.fullmatch(r"[\w.!+-]{1,60}", version) else "",
         distributions=tuple(named[:MOST_DISTRIBUTIONS]),
         more=len(named[MOST_DISTRIBUTIONS:]),
+        lines=installed.commands if installed and not health.python else (),
         command=" ".join(health.command)[:300].replace("`", ""),
         seen=health.sentences(),
         broken=health.grade is Grade.BROKEN,

@@ -74,6 +74,8 @@ class Health(Frozen):
     """Folders with the test files of which there are none, as a list in words. Untrusted."""
     chosen: str = ""
     """A sentence on the project that was chosen; empty if there was no choice. Untrusted."""
+    cut: str = ""
+    """A sentence that the build's time was over before its end, if it was."""
     by_name: bool = True
     """Whether results are of single tests, not of the command as a whole."""
     collected: int | None = None
@@ -165,7 +167,7 @@ class Health(Frozen):
 
     def sentences(self) -> tuple[str, ...]:
         """The findings, for people and models; quotes the repository, so untrusted."""
-        return (self._describe_imports(), self._describe_tests(), self.chosen)
+        return (self._describe_imports(), self._describe_tests(), self.chosen, self.cut)
 
     def summary(self) -> str:
         """The findings on one line."""

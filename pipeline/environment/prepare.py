@@ -31,7 +31,6 @@ from pipeline.environment.record import (
     fail_alike,
     is_enough,
     name_asker,
-    names_day,
     state_day,
     state_found,
     state_python,
@@ -334,9 +333,9 @@ class _Ladder:
                 store = open_image_store(task.store, image, task.image_store)
                 health = await self._check.check(sandbox, store)
                 summary = state_python(way.summary, health.python)
-                if names_day(summary):
-                    found = await task.engine.read_installation(image)
-                    summary = state_day(summary, found.as_of if found else "")
+                if found := await task.engine.read_installation(image):
+                    summary = state_day(summary, found.as_of)
+                    health = replace(health, cut=found.cut)
                 tried = replace(tried, health=health, summary=summary)
         return replace(tried, seconds=time.monotonic() - began)
 

@@ -190,11 +190,6 @@ def state_found(summary: str, log: str) -> str:
     return state_day(summary, days[-1] if days else "")
 
 
-def names_day(summary: str) -> bool:
-    """Whether `summary` says as of which day packages count."""
-    return _DAY.search(summary) is not None
-
-
 def state_day(summary: str, as_of: str) -> str:
     """`summary` with the last day of the index that really counted: `as_of`, `YYYY-MM-DD`."""
     planned = _DAY.search(summary)

@@ -46,7 +46,7 @@ from sandbox.docker.docker_client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, tran
 from sandbox.docker.images import build_from_files, read_dockerfile_environment, touch_image
 from sandbox.environment.build_options import INCOMING, BuildOptions
 from sandbox.environment.dockerfile import check_dockerfile
-from sandbox.environment.recipe import Recipe
+from sandbox.environment.recipe import Installation, Recipe
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.jobs import DeadlinePassed, Job
@@ -275,8 +275,8 @@ class EnvironmentBuild:
             with incoming.open() as data:
                 self._client.put_archive(container, INCOMING, data)
             own = read_dockerfile_environment(self._client, parent) or {}
-            self._install(container, (*lines, *last), own, network, last=len(last))
-            self._commit(container, image)
+            cut = self._install(container, (*lines, *last), own, network, last=len(last))
+            self._commit(container, image, cut)
         finally:
             remove_container(self._client, container)
 
@@ -288,8 +288,10 @@ class EnvironmentBuild:
         network: BuildNetwork,
         *,
         last: int,
-    ) -> None:
-        """`own` is the environment that the repository's Dockerfile sets."""
+    ) -> str:
+        """Run the lines; a sentence if the time was over before the `last` ones.
+
+        `own` is the environment that the repository's Dockerfile sets."""
         protocol = ColdProtocol(
             self._client,
             output=Output(16 * 1024),
@@ -301,7 +303,7 @@ class EnvironmentBuild:
         if own:
             environment["PATH"] = own["PATH"]
         job = Job(steps=steps, checkout=CHECKOUT, environment=environment, may_wait=True, last=last)
-        problem, most = None, self._options.written_mb
+        problem, cut, most = None, "", self._options.written_mb
         with watch_disk(self._client, container, max_mb=most) as disk:
             try:
                 protocol.run_job(
@@ -320,7 +322,8 @@ class EnvironmentBuild:
         if protocol.end and protocol.end.get("limit"):
             problem = f"{too_long}."
         elif protocol.end and protocol.end.get("cut"):
-            self._on_progress(f"{too_long}; what was finished is kept.")
+            cut = f"{too_long}; what was finished is kept."
+            self._on_progress(cut)
         if problem is None and not disk.over and protocol.end and protocol.end.get("exit"):
             # Perhaps a file reached its largest size.
             with translate_docker_errors("Docker does not answer"):
@@ -339,8 +342,9 @@ class EnvironmentBuild:
             lacking = re.findall(rf"^{NO_PACKAGE} .*", log, re.MULTILINE)[:3]
             message = " ".join([better or problem, *dict.fromkeys(lacking)])
             raise EnvironmentFailed(message, command=line, log=log)
+        return cut
 
-    def _commit(self, container: str, image: str) -> None:
+    def _commit(self, container: str, image: str, cut: str) -> None:
         repository, _, tag = image.partition(":")
         kind = repository.rpartition("/")[2]
         changes = [
@@ -350,9 +354,10 @@ class EnvironmentBuild:
             # A container that somebody starts from the image by hand must not be removed.
             f'LABEL {LABEL_OWNER}=""',
         ]
-        installation = read_record(self._client, container)
-        recorded = self._options.redact(installation.model_dump_json()) if installation else ""
-        labels = {LABEL_INSTALLATION: recorded} if recorded else {}
+        steps = tuple(line[:2000] for line in self._recipe.steps[:100])
+        found = read_record(self._client, container) or Installation(commands=steps)
+        recorded = self._options.redact(replace(found, cut=cut).model_dump_json())
+        labels = {LABEL_INSTALLATION: recorded}
         # In the body: a list of distributions is too long for the address of a request.
         self._client.commit(
             container, repository, tag, changes=changes, conf={"Labels": labels}, pause=False

@@ -70,7 +70,8 @@ class LeftOut(Frozen):
 
 
 class Installation(Frozen):
-    """The installer's record. The repository's code ran beside it: its contents are claims."""
+    """The installer's record, or the recipe's. The repository's code ran beside it: its contents
+    are claims, but for `cut`."""
 
     attempt: Text = ""
     python: Text = ""
@@ -87,6 +88,8 @@ class Installation(Frozen):
     left_out: tuple[LeftOut, ...] = Field(default=(), max_length=500)
     later: dict[str, str] = Field(default={}, max_length=500)
     """Packages for which newer files counted as well, each with its day."""
+    cut: Text = ""
+    """A sentence that the time was over before the last step, if it was."""
 
 
 def parse_installation(data: bytes) -> Installation | None:

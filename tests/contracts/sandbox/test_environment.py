@@ -240,6 +240,9 @@ async def test_what_was_finished_when_its_time_was_over_is_kept(
         run = await sandbox.run(python_script("import app; print(app.X, open('made').read())"))
     assert run.output == "7 made\n\n"
     assert "processor time" in said[1], "waiting does not count"
+    recorded = await engine.read_installation(image)
+    assert recorded is not None
+    assert (recorded.cut, recorded.commands) == (said[1], ("sleep 6; echo made > made", spin))
     hangs = EnvironmentRequest(tree, setup=["sleep 6", "exit 3"], run_id=run_id)
     with pytest.raises(EnvironmentFailed) as failed:
         await build_environment(engine, hangs)
