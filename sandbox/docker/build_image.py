@@ -35,6 +35,7 @@ from sandbox.docker.build_steps import (
     explain_failure,
     image_name,
     make_repository,
+    make_trust_store,
     pack_incoming,
     read_record,
     tool_images,
@@ -263,6 +264,7 @@ class EnvironmentBuild:
         files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
         if self._options.ca_bundle:
             files["ca.pem"] = read_ca_bundle(self._options.ca_bundle)
+            files["ca.jks"] = make_trust_store(files["ca.pem"])
         incoming = pack_incoming(files, self._tree if tree else None)
         container = create_build_container(
             self._daemon,

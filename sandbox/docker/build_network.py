@@ -53,7 +53,7 @@ class BuildNetwork:
         if not self.proxy:
             return {**environment}
         kept = {n: v for n, v in environment.items() if not PROXY_NAME.fullmatch(n)}
-        return kept | proxy_environment(self.proxy)
+        return kept | proxy_environment(self.proxy, kept.get("JAVA_TOOL_OPTIONS", ""))
 
     def build_arguments(self) -> dict[str, str]:
         """Docker's predefined build arguments, which RUN lines see and no image keeps."""
@@ -61,19 +61,18 @@ class BuildNetwork:
         return {n: v for n, v in proxy_environment(self.proxy).items() if n.lower() in predefined}
 
 
-def proxy_environment(proxy: str | None) -> dict[str, str]:
-    """What makes programs use `proxy`, except for the loopback interface."""
+def proxy_environment(proxy: str | None, java: str = "") -> dict[str, str]:
+    """What makes programs use `proxy`, except for the loopback interface; `java`: further options
+    of JVMs."""
     if not proxy:
         return {}
     names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"]
     names += ["YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"]  # yarn 2 reads no others
     local = dict.fromkeys(["no_proxy", "NO_PROXY"], "localhost,127.0.0.1,::1")
     address = urlsplit(proxy)
-    java = " ".join(
-        f"-D{scheme}.proxyHost={address.hostname} -D{scheme}.proxyPort={address.port}"
-        for scheme in ("http", "https")
-    )
-    own = {"NODE_USE_ENV_PROXY": "1", "JAVA_TOOL_OPTIONS": java}
+    for scheme in ("http", "https"):
+        java += f" -D{scheme}.proxyHost={address.hostname} -D{scheme}.proxyPort={address.port}"
+    own = {"NODE_USE_ENV_PROXY": "1", "JAVA_TOOL_OPTIONS": java.strip()}
     return {**dict.fromkeys(names, proxy), **local, **own}
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import shlex
+import ssl
+import struct
 import tarfile
 import tempfile
 import threading
@@ -125,6 +128,21 @@ def pack_incoming(files: Mapping[str, bytes], tree: Tree | None) -> Archive:
             add(name, len(data), io.BytesIO(data))
         archive.close()
         return Archive(file)
+
+
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+
+
+def make_trust_store(bundle: bytes) -> bytes:
+    """The certificates of a PEM bundle as a JVM reads them: a key store of its own format (JKS)."""
+    found = [ssl.PEM_cert_to_DER_cert(one) for one in _CERTIFICATE.findall(bundle.decode("latin"))]
+    data = struct.pack(">III", 0xFEEDFEED, 2, len(found))
+    for number, certificate in enumerate(found):
+        alias = f"{number}".encode()
+        data += struct.pack(f">IH{len(alias)}sQ", 2, len(alias), alias, 0)
+        data += struct.pack(">H5sI", 5, b"X.509", len(certificate)) + certificate
+    keyed = "changeit".encode("utf-16-be") + b"Mighty Aphrodite" + data
+    return data + hashlib.sha1(keyed, usedforsecurity=False).digest()
 
 
 RECORD: Final = f"{ENVIRONMENT}/capuchin-installation.json"

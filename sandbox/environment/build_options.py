@@ -153,9 +153,11 @@ class BuildOptions:
             found["UV_PYTHON_INSTALL_MIRROR"] = self.python_mirror
         if self.ca_bundle:
             names = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+            # Node's own variable does not affect yarn 1's downloads; Debian's git and cargo use a
+            # library for TLS that reads none of these.
+            names += ("npm_config_cafile", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO")
             found |= dict.fromkeys(names, f"{INCOMING}/ca.pem")
-            # Node's own variable does not affect yarn 1's downloads.
-            found |= dict.fromkeys(("npm_config_cafile",), f"{INCOMING}/ca.pem")
+            found["JAVA_TOOL_OPTIONS"] = f"-Djavax.net.ssl.trustStore={INCOMING}/ca.jks"
         if self.secrets:
             found |= {**self.secrets, "CAPUCHIN_SECRET_NAMES": ",".join(self.secrets)}
         return found

@@ -276,7 +276,7 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
     names = {name for name in run.output.split()[:-2] if not name.startswith(OF_MANAGERS)}
     proxied = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
     assert names - proxied <= {
-        "JAVA_TOOL_OPTIONS", "NODE_USE_ENV_PROXY",
+        "JAVA_TOOL_OPTIONS", "NODE_USE_ENV_PROXY", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
         "CAPUCHIN_VERSION", "CAPUCHIN_VERSION_SOURCE", "HOME", "LANG", "PATH", "PBR_VERSION",
         "POETRY_DYNAMIC_VERSIONING_BYPASS", "PWD", "SHLVL",
         "PYTHONHASHSEED", "PYTHONUNBUFFERED", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE",
