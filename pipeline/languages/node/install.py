@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pipeline.languages.manifests import parse_json
+from pipeline.languages.ci import is_in_range
+from pipeline.languages.manifests import entries, parse_json, tables
 
 INSTALL_NODE: Final = (
     "node --version 2>/dev/null | grep -q '^v{major}[.]' || {{ "
@@ -65,11 +66,23 @@ def package_manager(
     match = EXACT.fullmatch(stated) if isinstance(stated, str) else None
     if match:
         return match[1], match[2]
+    managers = entries(package.get("devEngines")).get("packageManager")
+    told = next(iter(tables(managers)), entries(managers))
+    name, version = _find_manager(str(told.get("name")), names, texts)
+    places = [entries(package.get(one)).get(name) for one in ("volta", "engines")]
+    wanted = str(next(filter(None, [told.get("version"), *places]), ""))
+    number = re.search(r"\d{1,4}", wanted)
+    is_other = version and number and not is_in_range(wanted, version)
+    return name, number[0] if number and is_other else version
+
+
+def _find_manager(told: str, names: Sequence[str], texts: Mapping[str, str]) -> tuple[str, str]:
+    """The package manager by its lock file, else by what is `told`, and the version that fits."""
     if "bun.lock" in names or "bun.lockb" in names:
         return "bun", "1"
-    if "pnpm-lock.yaml" in names:
+    if "pnpm-lock.yaml" in names or told == "pnpm":
         return "pnpm", pnpm_version(texts.get("pnpm-lock.yaml", ""))
-    if "yarn.lock" in names:
+    if "yarn.lock" in names or told == "yarn":
         modern = "__metadata:" in texts.get("yarn.lock", "")
         # Yarn 1 delegates to the release in the repository.
         return "yarn", "4" if modern and "yarnPath:" not in texts.get(".yarnrc.yml", "") else "1"

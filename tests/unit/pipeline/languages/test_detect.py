@@ -271,6 +271,26 @@ def test_the_package_manager_that_package_json_names_is_taken(tmp_path: Path, st
     assert f" {name} " in found.tools[1].replace("'", "")
 
 
+@pytest.mark.parametrize(
+    ("stated", "node", "pnpm"),
+    [
+        (
+            '"devEngines": {"runtime": {"name": "node", "version": "^24.0.0"}, '
+            '"packageManager": [{"name": "pnpm", "version": "^9.1.0"}]}', "24", "9",
+        ),
+        ('"engines": {"node": ">=18", "pnpm": ">=8"}, "volta": {"node": "20.11.0"}', "20", "10"),
+        ('"engines": {"pnpm": "8.x"}, "devEngines": {"packageManager": []}', "22", "8"),
+    ],
+)  # fmt: skip
+def test_what_package_json_states_of_its_tools_is_read(
+    tmp_path: Path, stated: str, node: str, pnpm: str
+) -> None:
+    files = {"package.json": f"{{{stated}}}", "pnpm-lock.yaml": "lockfileVersion: '9.0'\n"}
+    found = detect_recipe(make_tree(tmp_path, files))
+    assert f"binaries=={node}.*" in found.tools[0]
+    assert f" pnpm@{pnpm} " in found.tools[1]
+
+
 def test_a_hostile_package_manager_never_becomes_a_command(tmp_path: Path) -> None:
     package = '{"packageManager": "pnpm@1;id", "engines": {"node": "20;$(id)"}}'
     found = detect_recipe(make_tree(tmp_path, {"package.json": package}))
