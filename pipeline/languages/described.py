@@ -31,7 +31,7 @@ from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
 from pipeline.languages.manifests import CI_FILE, Manifests
-from pipeline.languages.roots import below, cut_root, find_folder, list_projects
+from pipeline.languages.roots import below, cut_root, find_folder, is_below, list_projects
 from pipeline.languages.test_command import (
     TestCommand,
     needs_shell,
@@ -41,7 +41,7 @@ from pipeline.languages.test_command import (
 )
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import replace as replace_frozen
-from sandbox.layout import CHECKOUT
+from sandbox.layout import CHECKOUT, ENVIRONMENT
 from sandbox.program import NO_ENV, EditBuild, Execution, Program, with_variables
 
 SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of its own
@@ -52,6 +52,8 @@ _CRASHES = (132, 133, 134, 135, 136, 139)
 _VERDICTS = {0: 0, **dict.fromkeys((NOT_FIXED, _SURELY_NOT, *_CRASHES), NOT_FIXED)}
 _MOST_TEST_FILES = 2000
 _MOST_MODULES = 30
+_MOST_BESIDE = 4
+"""Projects that lie beside each other: of more one is chosen, as each costs a build."""
 _LARGEST_TEST_BYTES = 500_000
 _FOR_REPORTS = re.compile(
     r"-json|--no-tests=error|--output-junit|--reporter(=default|=junit|=tap)?|--?tap|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
@@ -74,7 +76,8 @@ class Described(Language):
     def claims(self, paths: Iterable[str]) -> bool:
         """Whether a file of the tree says how its tests are run."""
         known = tuple(paths)
-        return any(map(self.is_mark, cut_root(known, self.find_root(known))))
+        several = len(self._find_each(known, "")[1]) > 1
+        return several or any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
     def attempts(self, manifests: Manifests, _asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
         """As the job of CI does that runs the tests, where that does more; then as the way does."""
@@ -164,17 +167,24 @@ class Described(Language):
 
     def find_root(self, paths: Iterable[str], stated: str = "") -> str:
         """The folder of a tree's one project: the one that its maintainers or the issue state, if
-        any. It is the tree's root where each of several modules is tested."""
+        any. It is the tree's root where each of several is tested."""
         known = list(paths)
-        if not stated and len(self._list_modules(known, "")) > 1:
+        if not stated and len(self._find_each(known, "")[1]) > 1:
             return ""
         return stated or find_folder(known, self.is_mark, self.facts.suffixes)
 
-    def _list_modules(self, paths: Iterable[str], root: str) -> list[str]:
-        """The folders from `root` in which a way of this language runs, one by one."""
-        if not any(way.each for way in self.facts.ways):
-            return [root]
-        return list_projects(paths, self.facts.projects, root)[:_MOST_MODULES] or [root]
+    def _find_each(self, paths: Sequence[str], root: str) -> tuple[Way, list[str]]:
+        """The way that runs in most folders from `root`, one by one, and these."""
+        best, most = Way(name=""), [root]
+        for way in self.facts.ways:
+            manifest = way.mark if way.each == "project" else self.facts.projects
+            found = list_projects(paths, manifest, root) if way.each else []
+            if way.each == "project":
+                found = [one for one in found if not any(is_below(one, it) for it in found)]
+                found = found if len(found) <= _MOST_BESIDE else []
+            if len(found) > len(most):
+                best, most = way, found[:_MOST_MODULES]
+        return best, most
 
     def _find_way(self, manifests: Manifests) -> Way:
         """The first way whose mark lies at the root of the project, and says what it asks for; its
@@ -190,10 +200,8 @@ class Described(Language):
                 lines = tuple(one for one in before if re.search(way.ci_build, one))
                 said, way = bool(lines and said), replace_frozen(way, build=lines)
             if said or (marks and not (way.says or way.ci_build)) or not way.mark:
-                return _move(way, self._list_modules(manifests.names, root))
-        several = self._list_modules(manifests.names, root)
-        way = next((one for one in self.facts.ways if one.each), None)
-        return _move(way, several) if way and len(several) > 1 else Way(name="")
+                return _move(way, self._find_each(manifests.names, root)[1])
+        return _move(*self._find_each(manifests.names, root))
 
     async def edit_build(self, codebase: Codebase) -> EditBuild:
         way = self._find_way(await self._read_manifests(codebase))
@@ -290,7 +298,7 @@ class Described(Language):
     ) -> Sequence[TestCommand]:
         manifests = await self._read_manifests(codebase)
         way, root = self._find_way(manifests), self.find_root(manifests.names, manifests.root)
-        modules = self._list_modules(manifests.names, root)
+        modules = self._find_each(manifests.names, root)[1]
         command = TestCommand(
             argv=tuple(configured) or run_in_turn([(one, way.test) for one in modules]),
             source="configuration" if configured else "detection",
@@ -519,13 +527,17 @@ def _invert(text: str) -> str:
 
 
 def _move(way: Way, folders: Sequence[str]) -> Way:
-    """The way in projects that lie in these folders."""
+    """The way in projects that lie in these folders. One of several that cannot be built where they
+    are installed is left out, there and in every build of an edit."""
+
+    def place(folder: str, number: int, line: str) -> str:
+        if len(folders) > 1:
+            mark = f"{ENVIRONMENT}/left-out-{number}"
+            line = f"{{ test -e {mark} || {{ {line}; }} || touch {mark}; }}"
+        return f"cd {shlex.quote(folder)} && {line}" if folder else line
+
     steps, build = (
-        tuple(
-            f"cd {shlex.quote(folder)} && {line}" if folder else line
-            for folder in folders
-            for line in lines
-        )
+        tuple(place(one, number, line) for number, one in enumerate(folders) for line in lines)
         for lines in (way.steps, way.build)
     )
     return replace_frozen(way, steps=steps, build=build)

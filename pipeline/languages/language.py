@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from importlib import resources
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -62,8 +62,9 @@ class Way(Frozen):
     ci_build: str = ""
     """A pattern of CI's lines before its tests that take the place of `build`; the way fits only
     where there are some."""
-    each: bool = False
-    """Whether it runs in each folder with a manifest of its own (`Facts.projects`)."""
+    each: Literal["", "module", "project"] = ""
+    """It runs in each folder with a manifest of its own: in every module (`Facts.projects`), or in
+    projects beside each other that hold their parts."""
     test_files: tuple[str, ...] = ()
     """The words of one that runs some files of tests, with the same names in its results; a word
     with `{path}`, `{folder}` or `{stem}` is repeated for each. Empty: only all tests can be run."""

@@ -191,8 +191,10 @@ def aim(codebase: Codebase, issue: str, *, root: str = "", language: str = "") -
     and `language`; else, where none lies at the root, the one that the text of the `issue` speaks
     of."""
     stated = replace(codebase, root=root, language=language)
-    projects = find_projects(codebase.files)
-    if root or not main_language(stated).find_root(codebase.files) or len(projects) < 2:
+    projects, main = find_projects(codebase.files), main_language(stated)
+    all_of_it = not main.find_root(codebase.files)
+    at_root = all_of_it and any(main.is_manifest(one) for one in codebase.files if "/" not in one)
+    if root or at_root or len(projects) < 2:
         return stated
     said = Counter(re.findall(r"\w+", issue[:100_000]))
     spoken = {
@@ -203,7 +205,9 @@ def aim(codebase: Codebase, issue: str, *, root: str = "", language: str = "") -
         for folder in projects
     }
     first, second = sorted(spoken, key=lambda folder: -spoken[folder])[:2]
-    return replace(stated, root=first) if spoken[first] > spoken[second] else stated
+    aimed = replace(stated, root=first)
+    is_there = all_of_it and main_language(aimed) is main
+    return aimed if spoken[first] > spoken[second] and not is_there else stated
 
 
 def find_projects(paths: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pipeline.languages.registry import (
 )
 from pipeline.languages.reports import READERS
 from pipeline.languages.verdict import find_verdict
+from pipeline.regression.command import find_commands
 from pipeline.selection.scoring.confidence import limit_unfitted
 from pipeline.workflows.verify import Verification
 from sandbox.program import SCRIPT_PATH, Execution
@@ -255,6 +257,46 @@ async def test_of_several_projects_the_one_counts_that_the_issue_speaks_of(
 ) -> None:
     codebase = await make_codebase(tmp_path, SERVICES)
     assert aim(codebase, issue, root=stated).root == root
+
+
+@pytest.mark.parametrize(
+    ("files", "folders"),
+    [
+        (
+            ["server/Cargo.toml", "server/core/Cargo.toml", "client/Cargo.toml"],
+            ["client", "server"],
+        ),
+        (["api/go.mod", "lib/go.mod", "web/package.json"], ["api", "lib"]),
+        (["a/pom.xml", "b/build.gradle"], ["a"]),
+        ([f"{one}/composer.json" for one in "abcde"], ["a"]),
+    ],
+)
+async def test_the_few_projects_beside_each_other_are_all_tested(
+    tmp_path: Path, files: list[str], folders: list[str]
+) -> None:
+    codebase = await make_codebase(tmp_path, dict.fromkeys([*files, "a.go"], "\n"))
+    command, *_ = await find_commands(codebase)
+    assert re.findall(r"cd (\S+) &&", command.argv[-1]) == folders
+    if len(folders) > 1:
+        assert aim(codebase, f"{folders[0]}/ breaks").root == ""
+        assert (aim(codebase, "web/ breaks").root == "web") is ("web/package.json" in files)
+
+
+@pytest.mark.parametrize(("fails", "left_out", "code"), [("lib", "", 0), ("api", "/none", 1)])
+async def test_one_of_several_that_cannot_be_installed_is_left_out_but_an_edit_must_build(
+    tmp_path: Path, fails: str, left_out: str, code: int
+) -> None:
+    files = {"api/go.mod": "\n", "lib/go.mod": "\n"}
+    build = await of("Go").edit_build(await make_codebase(tmp_path / "g", files))
+    for folder in ("api", "lib"):
+        (tmp_path / folder).mkdir()
+    go = f"go() {{ case $PWD in *{fails}) return 1;; esac; }}; "
+    lines = [go + one.replace("/opt/env", f"{tmp_path}{left_out}") for one in build.lines]
+    ends = [
+        subprocess.run(["bash", "-c", one], cwd=tmp_path, capture_output=True, check=False)
+        for one in lines
+    ]
+    assert max(one.returncode for one in ends) == code
 
 
 async def test_the_maintainers_say_which_language_is_tested(tmp_path: Path) -> None:
