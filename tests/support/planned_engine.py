@@ -48,6 +48,7 @@ class PlannedEngine:
     """Of an attempt, by its name."""
     as_of: str = ""
     """The day that the installer records."""
+    cut: str = ""
     built: list[str] = field(default_factory=list[str])
     opened: list[str] = field(default_factory=list[str])
     pythons: list[str] = field(default_factory=list[str])
@@ -78,6 +79,7 @@ class PlannedEngine:
         return Installation(
             attempt=image,
             as_of=self.as_of,
+            cut=self.cut,
             version="1.2",
             distributions=("pytest==5.4", "../evil"),
         )

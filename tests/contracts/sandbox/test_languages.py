@@ -100,8 +100,6 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
         else:
             spoilt = {one.source: one.spoilt.encode()}
             assert "line " in (await language.find_syntax_errors(spoilt))[one.source]
-        if name == "java":  # whose package needs the folder of manual pages
-            assert (await sandbox.run(shell_command("mvn --version"))).passed
         if name == "gradle":  # by its own wrapper, which has its distribution at home
             kept = shell_command("ls ~/.gradle/wrapper/dists")
             assert "gradle-4.4.1-bin" in (await sandbox.run(kept)).output

@@ -92,17 +92,10 @@ KeyError: 'of a log'
 @pytest.mark.parametrize(
     ("output", "error", "times"),
     [
-        (
-            PYTEST + REFUSED.format(n=1) + REFUSED.format(n=2),
-            "TypeError: __init__() got an unexpected keyword argument 'strict' at 0x7f2c631",
-            2,
-        ),
-        (
-            UNITTEST,
-            "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name "
-            "resolution>",
-            1,
-        ),
+        (PYTEST + REFUSED.format(n=1) + REFUSED.format(n=2),
+         "TypeError: __init__() got an unexpected keyword argument 'strict' at 0x7f2c631", 2),
+        (UNITTEST, "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name "
+         "resolution>", 1),
         (REFUSED.format(n="\x1b[31m"), "TypeError: __init__() got an unexpected keyword argument "
          "'strict' at 0x7f2c63 [31m", 1),
         ("12 passed in 0.10s", "", 0),

@@ -129,12 +129,14 @@ async def test_an_attempt_is_said_to_have_the_day_that_its_installer_recorded(
     """Which Python is there, and of which day its wheels are, is known after the build."""
     summary = "Python 3.7, packages as of 2023-03-25, tox's requirements."
     engine = PlannedEngine(("one",), {"one": GOOD}, summary=summary, as_of="2023-07-21")
+    engine.cut = "It was cut."
     case = Case(tmp_path, engine)
     environment = await case.prepare({})
     assert "packages as of 2023-03-25" in case.said[0]
     assert environment.record.best is not None
     assert "packages as of 2023-07-21, tox's requirements." in environment.record.best.summary
     assert "packages as of 2023-07-21, tox's requirements: shop can" in case.said[-1]
+    assert case.said[-1].endswith(" 1 of 1 test passes. It was cut."), "people read it, too"
 
 
 async def test_what_cannot_be_imported_is_left_for_the_next_attempt(tmp_path: Path) -> None:
@@ -242,16 +244,11 @@ async def test_a_model_that_gives_up_is_believed_and_the_solver_is_told(tmp_path
     assert solver.conversations["relevance/0"][0].text == "Issue"
 
 
-async def test_without_a_model_a_broken_environment_serves_if_there_is_no_other(
-    tmp_path: Path,
-) -> None:
-    environment = await Case(tmp_path, PlannedEngine(("bad",), {"bad": BROKEN})).prepare()
-    assert (environment.image, environment.record.asked) == ("bad", False)
-
-
 async def test_nobody_overrules_the_maintainers(tmp_path: Path) -> None:
     case = Case(tmp_path, PlannedEngine(("setup",), {"setup": BROKEN}, only=True))
-    assert (await case.prepare({})).image == "setup"
+    for model in (True, False):
+        environment = await case.prepare({} if model else None)
+        assert (environment.image, environment.record.asked) == ("setup", False)
 
 
 async def test_a_repository_that_cannot_be_installed_is_reported_with_every_attempt(

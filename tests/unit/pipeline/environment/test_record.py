@@ -63,14 +63,11 @@ def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
         ("packages as of 2023-03-25, tox's", "2023-07-21", "packages as of 2023-07-21, tox's"),
         ("packages as of 2023-03-25, tox's", "2023-03-25", "packages as of 2023-03-25, tox's"),
         ("packages as of 2023-03-25, tox's", "", "packages as of 2023-03-25, tox's"),
-        (
-            "packages as of 2023-07-21 (270 days after Python 3.11 came out), tox's",
-            "2024-07-20",
-            "packages as of 2024-07-20, tox's",
-        ),
+        ("packages as of 2023-07-21 (270 days after Python 3.11 came out), tox's", "2024-07-20",
+         "packages as of 2024-07-20, tox's"),
         ("the newest packages, tox's", "2023-07-21", "the newest packages, tox's"),
     ],
-)
+)  # fmt: skip
 def test_the_day_that_was_used_is_named_and_not_the_planned_one(
     summary: str, as_of: str, said: str
 ) -> None:
@@ -96,28 +93,16 @@ def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> N
         ("Response status code does not indicate success: 502 (Bad Gateway).", True),
         ("Gem::RemoteFetcher::FetchError: bad response Bad Gateway 502", True),
         (" ERR_PNPM_FETCH_502  GET https://npm.lan/x: Bad Gateway - 502", True),
-        (
-            'The "https://repo.lan/packages.json" file could not be downloaded  \n'
-            "  : Failed to open stream: Cannot connect to HTTPS server through proxy",
-            True,
-        ),
-        (
-            "../puppeteer postinstall: [cause]: Error: Got status code 502\n"
-            " ELIFECYCLE  Command failed with exit code 1.",
-            False,
-        ),
-        (
-            "npm error command failed\nnpm error command sh -c node install.mjs\n"
-            "npm error RequestError: connect: Connection refused",
-            False,
-        ),
-        (
-            "error: failed to run custom build command for `openssl-src`\n"
-            "curl error 6: Temporary failure in name resolution",
-            False,
-        ),
+        ('The "https://repo.lan/packages.json" file could not be downloaded  \n'
+         "  : Failed to open stream: Cannot connect to HTTPS server through proxy", True),
+        ("../puppeteer postinstall: [cause]: Error: Got status code 502\n"
+         " ELIFECYCLE  Command failed with exit code 1.", False),
+        ("npm error command failed\nnpm error command sh -c node install.mjs\n"
+         "npm error RequestError: connect: Connection refused", False),
+        ("error: failed to run custom build command for `openssl-src`\n"
+         "curl error 6: Temporary failure in name resolution", False),
     ],
-)
+)  # fmt: skip
 def test_what_a_package_downloads_by_itself_is_not_blamed_on_the_index(
     log: str, is_index: bool
 ) -> None:

@@ -256,20 +256,6 @@ async def test_a_workflow_of_the_repository_that_a_job_calls_is_read(tmp_path: P
     assert command.argv[-1].startswith("cd web && npm run test:unit ")
 
 
-async def test_a_wrapper_in_ci_is_started_as_the_program_that_starts_it(tmp_path: Path) -> None:
-    for name, (line, words) in {
-        "pom.xml": (
-            "./mvnw -B verify -Pfast",
-            "mvn -fae -Dmaven.test.failure.ignore verify -Pfast",
-        ),
-        "build.gradle": ("./gradlew build --no-daemon", "gradle --continue build"),
-    }.items():
-        ci = f"jobs:\n  test:\n    steps:\n    - run: {line}\n"
-        codebase = await make_codebase(tmp_path / name, {name: "", PATH: ci, "src/A.java": ""})
-        command, *_ = await main_language(codebase).find_commands(codebase)
-        assert " ".join(command.argv) == words
-
-
 def test_a_server_that_tests_start_by_themselves_is_installed(tmp_path: Path) -> None:
     ci = (
         "jobs:\n  test:\n    steps:\n    - run: sudo apt-get install -y redis-server docker-ce\n"

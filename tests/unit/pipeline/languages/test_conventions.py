@@ -20,32 +20,21 @@ async def found(tmp_path: Path, files: Mapping[str, str]) -> Conventions:
     return await detect_conventions(await make_codebase(tmp_path / "r.git", files))
 
 
+CASE = {"test_a.py": UNITTEST}
 RUNNERS: dict[str, tuple[dict[str, str], str]] = {
     "pytest by import": ({"tests/test_a.py": PYTEST}, "pytest"),
-    "pytest by conftest": ({"tests/test_a.py": UNITTEST, "conftest.py": ""}, "pytest"),
-    "pytest by pyproject": (
-        {"t/test_a.py": UNITTEST, "pyproject.toml": "[tool.pytest.ini_options]\n"},
-        "pytest",
-    ),
-    "pytest by setup.cfg": ({"t/test_a.py": UNITTEST, "setup.cfg": "[tool:pytest]\n"}, "pytest"),
-    "pytest by tox.ini": ({"t/test_a.py": UNITTEST, "tox.ini": "[pytest]\n"}, "pytest"),
+    "pytest by conftest": ({**CASE, "conftest.py": ""}, "pytest"),
+    "pytest by pyproject": ({**CASE, "pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest"),
+    "pytest by setup.cfg": ({**CASE, "setup.cfg": "[tool:pytest]\n"}, "pytest"),
+    "pytest by tox.ini": ({**CASE, "tox.ini": "[pytest]\n"}, "pytest"),
     "pytest by functions": ({"test_a.py": "def test_a():\n    pass\n"}, "pytest"),
-    "unittest": ({"tests/test_a.py": UNITTEST, "tox.ini": "[tox]\n"}, "unittest"),
-    "requires pytest": ({"test_a.py": UNITTEST, "requirements.txt": "pytest\nsphinx\n"}, "pytest"),
-    "requires pytest in a folder": (
-        {"test_a.py": UNITTEST, "requirements/test.in": "pytest\n"},
-        "pytest",
-    ),
-    "requires pytest elsewhere": (
-        {"test_a.py": UNITTEST, "docs/requirements.txt": "pytest\n"},
-        "unittest",
-    ),
-    "requires a plugin alone": (
-        {"test_a.py": UNITTEST, "requirements.txt": "pytest-cov\n"},
-        "unittest",
-    ),
-    "broken pyproject": ({"tests/test_a.py": UNITTEST, "pyproject.toml": "[[["}, "unittest"),
-    "odd pyproject": ({"tests/test_a.py": UNITTEST, "pyproject.toml": "tool = 1"}, "unittest"),
+    "unittest": ({**CASE, "tox.ini": "[tox]\n"}, "unittest"),
+    "requires pytest": ({**CASE, "requirements.txt": "pytest\nsphinx\n"}, "pytest"),
+    "requires pytest in a folder": ({**CASE, "requirements/test.in": "pytest\n"}, "pytest"),
+    "requires pytest elsewhere": ({**CASE, "docs/requirements.txt": "pytest\n"}, "unittest"),
+    "requires a plugin alone": ({**CASE, "requirements.txt": "pytest-cov\n"}, "unittest"),
+    "broken pyproject": ({**CASE, "pyproject.toml": "[[["}, "unittest"),
+    "odd pyproject": ({**CASE, "pyproject.toml": "tool = 1"}, "unittest"),
     "no tests": ({"a.py": "x = 1\n"}, "unittest"),
 }
 
@@ -131,32 +120,15 @@ async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("path", "test"),
     [
-        ("tests/a.py", True),
-        ("a/test/b.txt", True),
-        ("test_a.py", True),
-        ("a_test.py", True),
-        ("pkg/tests.py", True),
-        ("conftest.py", True),
-        ("pkg/a_test.go", True),
-        ("src/ATest.java", True),
-        ("Acme/ThingTests.cs", True),
-        ("src/a.test.ts", True),
-        ("src/__tests__/a.js", True),
-        ("spec/a_spec.rb", True),
-        ("src/Latest.java", False),
-        ("pkg/testing.py", False),
-        ("contest.py", False),
-        ("pkg/latest.py", False),
+        ("tests/a.py", True), ("a/test/b.txt", True), ("test_a.py", True), ("a_test.py", True),
+        ("pkg/tests.py", True), ("conftest.py", True), ("pkg/a_test.go", True),
+        ("src/ATest.java", True), ("Acme/ThingTests.cs", True), ("src/a.test.ts", True),
+        ("src/__tests__/a.js", True), ("spec/a_spec.rb", True), ("src/Latest.java", False),
+        ("pkg/testing.py", False), ("contest.py", False), ("pkg/latest.py", False),
     ],
-)
+)  # fmt: skip
 def test_tests_are_known_by_name_or_folder(path: str, test: bool) -> None:
     assert is_test(path) is test
-
-
-async def test_a_new_file_never_takes_the_place_of_another_in_any_case(tmp_path: Path) -> None:
-    conventions = await found(tmp_path, {"Pkg/Tests/test_total.py": PYTEST})
-    for there in ("Pkg/Tests/test_total.py", "pkg/tests/Test_Total.py"):
-        assert conventions.fresh_path("total", [there]) == "Pkg/Tests/test_total_2.py"
 
 
 async def test_a_file_named_like_the_test_folder_is_no_folder(tmp_path: Path) -> None:

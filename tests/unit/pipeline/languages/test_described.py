@@ -75,33 +75,22 @@ RSPEC_REPORT = json.dumps(
     }
 )
 TRX_REPORT = """\ufeff<?xml version="1.0" encoding="utf-8"?>
-<TestRun id="9c" name="x" xmlns="http://microsoft.com/schemas/VisualStudio/TeamTest/2010">
-  <Results>
-    <UnitTestResult executionId="e1" testId="t1" testName="Empty" computerName="h"
-      duration="00:00:00.0208711" outcome="Failed">
-      <Output><ErrorInfo><Message>Assert.AreEqual failed. Expected:&lt;0&gt;.</Message>
-        <StackTrace>   at Till.Tests.TillTests.Empty() in /t/TillTests.cs:line 9</StackTrace>
-      </ErrorInfo></Output>
-    </UnitTestResult>
-    <UnitTestResult testId="t2" testName="Any" duration="00:00:01.5000000" outcome="Passed" />
-    <UnitTestResult testId="t3" testName="Later" outcome="NotExecuted" />
-    <UnitTestResult testId="t4" testName="Till.Tests.SumTests.Adds(first: 1, second: 2)"
-      duration="00:00:00.0010000" outcome="Passed" />
-  </Results>
-  <TestDefinitions>
-    <UnitTest name="Empty" storage="/t/till.tests.dll" id="t1">
-      <TestMethod codeBase="/t/Till.Tests.dll" className="Till.Tests.TillTests" name="Empty" />
-    </UnitTest>
-    <UnitTest name="Any" id="t2"><TestMethod className="Till.Tests.TillTests" name="Any" />
-    </UnitTest>
-    <UnitTest name="Later" id="t3"><TestMethod className="Till.Tests.TillTests" name="Later" />
-    </UnitTest>
-    <UnitTest name="Till.Tests.SumTests.Adds(first: 1, second: 2)" id="t4">
-      <TestMethod className="Till.Tests.SumTests" name="Adds" /></UnitTest>
-  </TestDefinitions>
-  <ResultSummary outcome="Failed"><Counters total="4" executed="3" passed="2" failed="1" />
-  </ResultSummary>
-</TestRun>
+<TestRun id="9c" name="x" xmlns="http://microsoft.com/schemas/VisualStudio/TeamTest/2010"><Results>
+<UnitTestResult executionId="e1" testId="t1" testName="Empty" computerName="h" outcome="Failed">
+  <Output><ErrorInfo><Message>Assert.AreEqual failed. Expected:&lt;0&gt;.</Message>
+  <StackTrace>   at Till.Tests.TillTests.Empty() in /t/TillTests.cs:line 9</StackTrace>
+  </ErrorInfo></Output></UnitTestResult>
+<UnitTestResult testId="t2" testName="Any" duration="00:00:01.5000000" outcome="Passed" />
+<UnitTestResult testId="t3" testName="Later" outcome="NotExecuted" />
+<UnitTestResult testId="t4" testName="Till.Tests.SumTests.Adds(first: 1, second: 2)"
+  duration="00:00:00.0010000" outcome="Passed" /></Results><TestDefinitions>
+<UnitTest id="t1"><TestMethod className="Till.Tests.TillTests" name="Empty" /></UnitTest>
+<UnitTest name="Any" id="t2"><TestMethod className="Till.Tests.TillTests" name="Any" /></UnitTest>
+<UnitTest id="t3"><TestMethod className="Till.Tests.TillTests" name="Later" /></UnitTest>
+<UnitTest name="Till.Tests.SumTests.Adds(first: 1, second: 2)" id="t4">
+  <TestMethod className="Till.Tests.SumTests" name="Adds" /></UnitTest></TestDefinitions>
+<ResultSummary outcome="Failed"><Counters total="4" executed="3" passed="2" failed="1" />
+</ResultSummary></TestRun>
 """
 """As MSTest and xUnit have it: the second names tests with their class."""
 JEST_REPORT = json.dumps(
@@ -126,34 +115,20 @@ JEST_REPORT = json.dumps(
     ("reader", "output", "document", "passed", "failed"),
     [
         ("go", GO_REPORT, "", {"till::TestAny"}, {"till::TestEmpty", "till/broken"}),
-        (
-            "libtest",
-            CARGO_REPORT,
-            "",
-            {"src/lib.rs::any", "till::src/lib.rs - total (line 3)"},
-            {"src/lib.rs::empty"},
-        ),
+        ("libtest", CARGO_REPORT, "", {"src/lib.rs::any", "till::src/lib.rs - total (line 3)"},
+         {"src/lib.rs::empty"}),
         ("libtest", MEMBERS_REPORT, "", {"src/lib.rs::any"}, {"beta/src/lib.rs::any"}),
         ("lines", TAP_REPORT, "", {"count", "nested"}, {"total"}),
         ("lines", AUTOMAKE_REPORT, "", {"tests/jqtest"}, {"tests/shtest"}),
         ("minitest", MINITEST_REPORT, "", {"TillTest#test_any"}, {"TillTest#test_empty"}),
         ("rspec", "", RSPEC_REPORT, {"./spec/a_spec.rb::a b"}, {"./spec/a_spec.rb::a c"}),
-        (
-            "trx",
-            "",
-            TRX_REPORT,
-            {"Till.Tests.TillTests.Any", "Till.Tests.SumTests.Adds(first: 1, second: 2)"},
-            {"Till.Tests.TillTests.Empty"},
-        ),
-        (
-            "jest",
-            "",
-            JEST_REPORT,
-            {"till.test.js::till counts"},
-            {"till.test.js::till adds", "broken.test.js"},
-        ),
+        ("trx", "", TRX_REPORT,
+         {"Till.Tests.TillTests.Any", "Till.Tests.SumTests.Adds(first: 1, second: 2)"},
+         {"Till.Tests.TillTests.Empty"}),
+        ("jest", "", JEST_REPORT, {"till.test.js::till counts"},
+         {"till.test.js::till adds", "broken.test.js"}),
     ],
-)
+)  # fmt: skip
 def test_a_report_is_read_by_name(
     reader: str, output: str, document: str, passed: set[str], failed: set[str]
 ) -> None:

@@ -101,15 +101,25 @@ def list_installs(tree: Tree) -> list[str]:
             [EDITABLE, "pip install --requirement ./requirements.txt", PYTEST],
         ),
         ({"setup.py": "", "requirements.txt": "a==1\n"}, [EDITABLE, PYTEST]),
+        ({"uv.lock": ""}, [PYTEST]),
+        (
+            {"setup.py": "", "reqs.txt": "",
+             "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
+            [EDITABLE, "pip install --requirement ./reqs.txt", "pip install -- six", PYTEST],
+        ),
+        (
+            {"setup.py": "", "tox.ini": "[testenv]\nextras = qa\ndeps = six\n"},
+            ["pip install --editable '.[qa]'", "pip install -- six", PYTEST],
+        ),
+        (
+            {"setup.py": "", "requirements-test.txt": "", "tox.ini": "[testenv]\ndeps = six\n"},
+            [EDITABLE, "pip install --requirement ./requirements-test.txt", "pip install -- six", PYTEST],
+        ),
+        ({"tests/requirements.txt": ""}, ["pip install --requirement ./tests/requirements.txt", PYTEST]),
     ],
 )  # fmt: skip
 def test_steps_follow_the_files(tmp_path: Path, files: dict[str, str], steps: list[str]) -> None:
     assert list_installs(make_tree(tmp_path, {"pkg/a.py": "", **files})) == steps
-
-
-def test_setup_lines_replace_what_would_be_found(tmp_path: Path) -> None:
-    tree = make_tree(tmp_path, {"setup.py": ""})
-    assert detect_recipe(tree, setup=["make install", " "]).steps == ("make install",)
 
 
 def test_setup_lines_find_the_toolchain_of_the_language_and_may_replace_its_build(
@@ -165,11 +175,6 @@ def test_without_a_name_every_package_is_told_the_version() -> None:
     assert "SETUPTOOLS_SCM_PRETEND_VERSION" in scm_versions("1", None)
 
 
-def test_a_repository_of_an_unknown_language_is_set_up_by_its_own_lines(tmp_path: Path) -> None:
-    recipe = detect_recipe(make_tree(tmp_path, {"lib/till.ex": ""}), setup=["mix compile"])
-    assert recipe.steps == ("mix compile",)
-
-
 PROJECT = "[project]\nname = 'x'\n"
 NODE_CI = """\
 jobs:
@@ -180,32 +185,6 @@ jobs:
         with: {{node-version: "${{{{ matrix.node }}}}"}}
       - run: npm test
 """
-
-
-@pytest.mark.parametrize(
-    ("files", "steps"),
-    [
-        ({"uv.lock": ""}, [PYTEST]),
-        (
-            {"setup.py": "", "reqs.txt": "",
-             "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
-            [EDITABLE, "pip install --requirement ./reqs.txt", "pip install -- six", PYTEST],
-        ),
-        (
-            {"setup.py": "", "tox.ini": "[testenv]\nextras = qa\ndeps = six\n"},
-            ["pip install --editable '.[qa]'", "pip install -- six", PYTEST],
-        ),
-        (
-            {"setup.py": "", "requirements-test.txt": "", "tox.ini": "[testenv]\ndeps = six\n"},
-            [EDITABLE, "pip install --requirement ./requirements-test.txt", "pip install -- six", PYTEST],
-        ),
-        ({"tests/requirements.txt": ""}, ["pip install --requirement ./tests/requirements.txt", PYTEST]),
-    ],
-)  # fmt: skip
-def test_a_python_repository_is_installed_by_the_first_rule_that_fits(
-    tmp_path: Path, files: dict[str, str], steps: list[str]
-) -> None:
-    assert list_installs(make_tree(tmp_path, {"a.py": "", **files})) == steps
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,6 @@ async def test_tests_run_in_the_folder_that_tox_changes_to(
     assert first.argv == (("sh", "-c", line) if line else ("python", "-m", "pytest", "-q"))
 
 
-async def test_tox_is_read_from_pyproject_too(tmp_path: Path) -> None:
-    new = '[tool.tox.env_run_base]\ncommands = [["pytest", "tests"], [{ replace = "posargs" }]]\n'
-    first = (await found(tmp_path, {**TESTS, "pyproject.toml": new}))[0]
-    assert first.argv == ("python", "-m", "pytest", "tests")
-
-
 @pytest.mark.parametrize("line", ["pytest {env:X}", "make test", "pytest 'open", ""])
 async def test_what_needs_tox_itself_is_left_alone(tmp_path: Path, line: str) -> None:
     commands = await found(tmp_path, {**TESTS, "tox.ini": TOX.format(line=line)})
@@ -247,8 +241,9 @@ async def test_a_manager_before_the_runner_is_left_out(tmp_path: Path) -> None:
 
 async def test_toxs_commands_are_found_in_every_file_that_tox_reads(tmp_path: Path) -> None:
     cfg = "[tox:tox]\nenvlist = py\n[base]\nrun = pytest suite\n[testenv]\ncommands = {[base]run}\n"
-    native = '[env_run_base]\ncommands = [["pytest", "suite"]]\n'
-    for name, text in {"setup.cfg": cfg, "tox.toml": native}.items():
+    native = '[env_run_base]\ncommands = [["pytest", "suite"], [{ replace = "posargs" }]]\n'
+    inside = native.replace("[env", "[tool.tox.env")
+    for name, text in {"setup.cfg": cfg, "tox.toml": native, "pyproject.toml": inside}.items():
         first = (await found(tmp_path / name, {**TESTS, name: text}))[0]
         assert (first.source, first.argv) == ("tox", ("python", "-m", "pytest", "suite"))
 

@@ -27,52 +27,19 @@ optional = true
 d = "*"
 """
 LOCK = """\
-[[package]]
-name = "a"
-version = "1.2"
-python-versions = ">=3.8"
-files = [{file = "a.whl", hash = "sha256:0a"}, {file = "a2.whl", hash = "x; rm -rf"}]
-[package.dependencies]
-b = {version = "*", optional = true}
-win = {version = "*", markers = "sys_platform == 'win32'"}
-[package.extras]
-fast = ["b (>=1)"]
-[[package]]
-name = "b"
-version = "2"
-files = [{file = "b.whl", hash = "sha256:0b"}]
-[[package]]
-name = "win"
-version = "3"
-files = []
-[[package]]
-name = "old"
-version = "4"
-python-versions = ">=3.6,<3.9"
-files = []
-[[package]]
-name = "later"
-version = "5"
-optional = true
-markers = "extra == 'test'"
-files = []
-[[package]]
-name = "t"
-version = "6"
-files = []
-[package.source]
-type = "git"
-url = "https://e.org/t.git"
-resolved_reference = "f00"
-[[package]]
-name = "d"
-version = "7"
-groups = ["docs"]
-files = []
-[[package]]
-name = "evil\\n--index-url=http://e.org"
-version = "8"
-files = []
+package = [
+  {name = "a", version = "1.2", python-versions = ">=3.8", extras = {fast = ["b (>=1)"]}, files = [
+    {file = "a.whl", hash = "sha256:0a"}, {file = "a2.whl", hash = "x; rm -rf"},
+  ], dependencies = {b = {optional = true}, win = {markers = "sys_platform == 'win32'"}}},
+  {name = "b", version = "2", files = [{file = "b.whl", hash = "sha256:0b"}]},
+  {name = "win", version = "3", files = []},
+  {name = "old", version = "4", python-versions = ">=3.6,<3.9", files = []},
+  {name = "later", version = "5", optional = true, markers = "extra == 'test'", files = []},
+  {name = "t", version = "6", files = [
+  ], source = {type = "git", url = "https://e.org/t.git", resolved_reference = "f00"}},
+  {name = "d", version = "7", groups = ["docs"], files = []},
+  {name = "evil\\n--index-url=http://e.org", version = "8", files = []},
+]
 """
 
 
@@ -133,19 +100,12 @@ PIPFILE_LOCK = """{
 }"""
 PYLOCK = """
 lock-version = "1.0"
-[[packages]]
-name = "six"
-version = "1.16.0"
-wheels = [{url = "https://e.org/six.whl", hashes = {sha256 = "0a"}}]
-[[packages]]
-name = "pytest"
-version = "8.0.0"
-marker = "'test' in dependency_groups"
-index = "https://pypi.org/simple"
-[[packages]]
-name = "till"
-version = "2"
-index = "https://pypi.bakery.example/simple"
+packages = [
+  {name = "six", version = "1.16.0", wheels = [
+    {url = "https://e.org/six.whl", hashes = {sha256 = "0a"}}]},
+  {name = "pytest", version = "8.0.0", marker = "'test' in dependency_groups", index = "https://pypi.org/simple"},
+  {name = "till", version = "2", index = "https://pypi.bakery.example/simple"},
+]
 """
 
 

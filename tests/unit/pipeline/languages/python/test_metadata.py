@@ -12,16 +12,12 @@ INIT = "src/shop/__init__.py"
 @pytest.mark.parametrize(
     ("described", "version"),
     [
-        ("v3.4.3-27-g0123abc", "3.4.4.dev27"),
-        ("v3.4.3-0-g0123abc", "3.4.3"),
-        ("6.0.0rc1-33-g0123abc", "6.0.0rc1.post1.dev33"),
-        ("shop/release-1.2-4-gabc", "1.3.dev4"),
-        ("sympy-1.0-3174-gabc", "1.1.dev3174"),
-        ("rel_1_4_2-3-gabc", "1.4.3.dev3"),
-        ("nonsense-1-gabc", ""),
-        ("v1.2;id-1-gabc", ""),
+        ("v3.4.3-27-g0123abc", "3.4.4.dev27"), ("v3.4.3-0-g0123abc", "3.4.3"),
+        ("6.0.0rc1-33-g0123abc", "6.0.0rc1.post1.dev33"), ("shop/release-1.2-4-gabc", "1.3.dev4"),
+        ("sympy-1.0-3174-gabc", "1.1.dev3174"), ("rel_1_4_2-3-gabc", "1.4.3.dev3"),
+        ("nonsense-1-gabc", ""), ("v1.2;id-1-gabc", ""),
     ],
-)
+)  # fmt: skip
 def test_a_tag_gives_the_version_after_it(described: str, version: str) -> None:
     assert find_version("shop", {}, described)[0] == version
 
