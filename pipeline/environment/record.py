@@ -32,6 +32,12 @@ _NO_SUCH_VERSION: Final = re.compile(r" asks for version .{1,40}, and there is "
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
+_OF_NPM: Final = re.compile(
+    r"^npm (?:ERR!|error) (?!code |path |errno |syscall |command |A complete log)"
+    r"(?:\w{1,20} )?([A-Z'].*)",
+    re.MULTILINE,
+)
+"""What npm says went wrong: its last lines name a file with a log."""
 _NO_INDEX: Final = re.compile(
     r"HTTP error [45]\d\d while getting|HTTP status (server error|client error \(404)"
     r"|NewConnectionError|Connection refused|Temporary failure in name resolution"
@@ -89,6 +95,7 @@ class TriedAttempt(Frozen):
         if self.met_no_index:
             return NO_INDEX  # what pip and uv conclude about a package is not true then
         told = [line.strip() for line in self.log.splitlines() if _ERROR.search(line[:_LINE])]
+        told = _OF_NPM.findall(self.log)[:1] or told
         return f"{self.problem} {told[-1][:_LINE]}" if told else self.problem
 
     @property

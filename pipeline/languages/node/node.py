@@ -8,7 +8,6 @@ import dataclasses
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.described import Described, read_words
@@ -20,6 +19,7 @@ from pipeline.languages.roots import below, cut_root, is_no_project
 from pipeline.languages.test_command import TestCommand, run_in_turn
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import replace
+from sandbox.guest.installer.plan import GRACE
 
 _MOST_FILES = 400
 
@@ -54,7 +54,7 @@ class Node(Described):
         install = install_step(inside.names, inside.texts)
         if install == UNLOCKED and asked.as_of:
             # https://docs.npmjs.com/cli/using-npm/config#before
-            install += f" --before={asked.as_of + timedelta(days=1)}"
+            install += f" --before={asked.as_of + GRACE}"
         return tuple(tools), (f"{go}{install}",)
 
     async def find_commands(

@@ -109,6 +109,16 @@ def test_what_a_package_downloads_by_itself_is_not_blamed_on_the_index(
     assert TriedAttempt(name="a", summary="A", command="npm ci", log=log).met_no_index is is_index
 
 
+def test_of_what_npm_prints_the_cause_is_told() -> None:
+    log = (
+        "npm error code ETARGET\nnpm error notarget No matching version found for a@^11.\n"
+        "npm error notarget In most cases you or one of your dependencies are\n"
+        "npm error A complete log of this run can be found in: /opt/error.log\n"
+    )
+    tried = TriedAttempt(name="a", summary="A", problem="It fails.", log=log)
+    assert tried.line() == "A: not installed: It fails. No matching version found for a@^11."
+
+
 def test_submodules_are_named_where_nothing_could_be_installed() -> None:
     record = EnvironmentRecord(tried=(TriedAttempt(name="a", summary="A", problem="It fails."),))
     assert str(explain_failure(record, ["vendor/llhttp"])) == (
