@@ -32,11 +32,7 @@ _NO_SUCH_VERSION: Final = re.compile(r" asks for version .{1,40}, and there is "
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
-_OF_NPM: Final = re.compile(
-    r"^npm (?:ERR!|error) (?!code |path |errno |syscall |command |A complete log)"
-    r"(?:\w{1,20} )?([A-Z'].*)",
-    re.MULTILINE,
-)
+_OF_NPM: Final = re.compile(r"^npm (?:ERR!|error) (?!code |A comp)(?:\w{1,20} )?([A-Z'].*)", re.M)
 """What npm says went wrong: its last lines name a file with a log."""
 _NO_INDEX: Final = re.compile(
     r"HTTP error [45]\d\d while getting|HTTP status (server error|client error \(404)"

@@ -31,7 +31,7 @@ from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
 from pipeline.languages.manifests import CI_FILE, Manifests
-from pipeline.languages.roots import below, cut_root, find_folder, is_below, list_projects
+from pipeline.languages.roots import below, cut_root, find_folder, list_projects
 from pipeline.languages.test_command import (
     TestCommand,
     needs_shell,
@@ -180,7 +180,8 @@ class Described(Language):
             manifest = way.mark if way.each == "project" else self.facts.projects
             found = list_projects(paths, manifest, root) if way.each else []
             if way.each == "project":
-                found = [one for one in found if not any(is_below(one, it) for it in found)]
+                tops = [it and f"{it}/" for it in found]
+                found = [one for one in found if sum(map(f"{one}/".startswith, tops)) == 1]
                 found = found if len(found) <= _MOST_BESIDE else []
             if len(found) > len(most):
                 best, most = way, found[:_MOST_MODULES]

@@ -42,10 +42,6 @@ def find_folder(
     return min(fit, key=lambda folder: (folder.count("/"), -sizes[folder], folder), default="")
 
 
-def is_below(folder: str, other: str) -> bool:
-    return folder != other and f"{folder}/".startswith(f"{other}/" if other else "")
-
-
 def is_no_project(folder: str) -> bool:
     """Whether what lies in a folder serves a project, as its documentation and examples do."""
     return bool(_NOT_PROJECTS.search(folder))
