@@ -534,7 +534,7 @@ def _move(way: Way, folders: Sequence[str]) -> Way:
     def place(folder: str, number: int, line: str) -> str:
         if len(folders) > 1:
             mark = f"{ENVIRONMENT}/left-out-{number}"
-            line = f"{{ test -e {mark} || {{ {line}; }} || touch {mark}; }}"
+            line = f"{{ test -e {mark} || {{ {line}; }} || touch {mark} 2>/dev/null; }}"
         return f"cd {shlex.quote(folder)} && {line}" if folder else line
 
     steps, build = (
