@@ -108,15 +108,18 @@ def _read_cases(document: bytes, found: Outcomes, most: int) -> None:
             continue
         path.pop()
         if element.tag == "testcase" and len(found.seconds) < most:
-            _add_case(found, element, kinds.pop(element, set()))
+            suites = [one.get("name", "")[:100] for one in path if one.tag == "testsuite"]
+            _add_case(found, element, kinds.pop(element, set()), " ".join(suites))
         if path:
             if path[-1].tag == "testcase":
                 kinds.setdefault(path[-1], set()).add(element.tag)
             path[-1].remove(element)
 
 
-def _add_case(found: Outcomes, case: Element, kinds: set[str]) -> None:
+def _add_case(found: Outcomes, case: Element, kinds: set[str], suites: str) -> None:
     place = case.get("classname") or case.get("file") or ""
+    if place == "test":  # for Node's own runner of every test: its suites tell them apart
+        place = suites or place
     name = stable_name("::".join(filter(None, (place, case.get("name", "")))))
     status = case.get("status", "")  # CTest's own
     if name and ("skipped" in kinds or status in ("notrun", "disabled")):

@@ -72,7 +72,7 @@ def package_manager(
     places = [entries(package.get(one)).get(name) for one in ("volta", "engines")]
     wanted = str(next(filter(None, [told.get("version"), *places]), ""))
     number = re.search(r"\d{1,4}", wanted)
-    is_other = version and number and not is_in_range(wanted, version)
+    is_other = version and not is_in_range(wanted, version)
     return name, number[0] if number and is_other else version
 
 

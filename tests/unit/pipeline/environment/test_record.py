@@ -112,7 +112,6 @@ def test_what_a_package_downloads_by_itself_is_not_blamed_on_the_index(
 def test_of_what_npm_prints_the_cause_is_told() -> None:
     log = (
         "npm error code ETARGET\nnpm error notarget No matching version found for a@^11.\n"
-        "npm error notarget In most cases you or one of your dependencies are\n"
         "npm error A complete log of this run can be found in: /opt/error.log\n"
     )
     tried = TriedAttempt(name="a", summary="A", problem="It fails.", log=log)

@@ -197,6 +197,8 @@ def test_junit_is_read() -> None:
     assert found.failed == {"a.B::two \\n [x]", "a.B::four"}
     assert found.seconds["a.B::one"] == 0.25
     assert found.seconds["a.B::four"] == 0
+    node = b'<testsuite name="bind"><testcase classname="test" name="six"/></testsuite>'
+    assert parse_junit([node]).passed == {"bind::six"}
 
 
 def test_junit_with_entities_or_no_xml_at_all_gives_no_result() -> None:
