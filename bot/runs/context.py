@@ -23,7 +23,7 @@ from bot.github.repository import Repository
 from bot.outcomes import load_recalibration
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runs.references import fetch_references
+from bot.runs.references import References
 from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
@@ -40,6 +40,13 @@ from pipeline.languages.registry import main_language
 from sandbox.frozen import Frozen, replace
 
 _RECALIBRATION_KEY: Final = "recalibration"
+ABSENT_KEY: Final = "absent"
+
+
+class Absent(Frozen):
+    """What the commit of a run refers to and its sandbox lacked."""
+
+    paths: tuple[str, ...] = ()
 
 
 class _SavedRecalibration(Frozen):
@@ -99,7 +106,11 @@ class RunContext:
 
     async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
         config = self.config
-        codebase = await fetch_references(self, codebase)
+        fetch = References(
+            self.mirrors, self.remote, self.repo, self.run.asked_by, self.settings.github_url
+        ).fetch
+        codebase = await fetch(codebase, self.facts.full_name)
+        await self.store.save(ABSENT_KEY, Absent(paths=tuple(await codebase.list_absent())))
         return Job(
             run_id=self.run.id,
             issue=issue,

@@ -35,9 +35,8 @@ from bot.errors import (
 from bot.git.commits import branch_name, create_commit, detect_commit_style, push
 from bot.git.push_refusals import find_problem
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.runs.context import IssueRun
+from bot.runs.context import ABSENT_KEY, Absent, IssueRun
 from bot.runs.moved_base import PublicationBase, choose_base
-from bot.runs.references import fetch_references
 from bot.runs.signed_commits import prepare_push
 from bot.storage.lease import Lease
 from bot.visible_text import strip_comments
@@ -320,7 +319,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
         draft=not proven or ((waits or config.draft is True) and run.mode is not Mode.AUTO),
         ready_when_green=proven and waits,
-        absent=tuple(await (await fetch_references(ctx, codebase)).list_absent()),
+        absent=(await ctx.store.load(ABSENT_KEY, Absent) or Absent()).paths,
         revises=config.follows_reviews and not settings.one_shot,
         # What the first worker found: after a crash, the next makes the same commits.
         commit_style=await load_or_run(

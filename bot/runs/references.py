@@ -9,18 +9,17 @@ import logging
 import posixpath
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from bot.data.run import Login
 from bot.errors import GitHubError, RepositoryError
-from bot.git.mirrors import TIMEOUT_SECONDS, Remote
+from bot.git.mirrors import TIMEOUT_SECONDS, Mirrors, Remote
 from bot.github.large_files import fetch_large_files
+from bot.github.repository import Repository
 from pipeline.codebase.commit import LARGE_FILES, SUBMODULE, Codebase
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git
 from pipeline.data.types import CommitSha
-
-if TYPE_CHECKING:
-    from bot.runs.context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -33,47 +32,55 @@ _ADDRESS: Final = re.compile(
 )
 
 
-async def fetch_references(ctx: RunContext, codebase: Codebase) -> Codebase:
-    """The codebase with what could be fetched of what its commit refers to."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            codebase = await _add_submodules(ctx, codebase, ctx.facts.full_name, [MOST_SUBMODULES])
-            pointers = await codebase.list_pointers()
-            if wanted := {one.sha256: one.size for one in pointers.values()}:
-                folder = codebase.git_dir / LARGE_FILES
-                await fetch_large_files(ctx.remote.url, ctx.repo.get_token, wanted, folder)
-    return codebase
+class References(NamedTuple):
+    """What fetches them for a run."""
 
+    mirrors: Mirrors
+    remote: Remote
+    repo: Repository
+    asked_by: Login
+    github_url: str
 
-async def _add_submodules(ctx: RunContext, part: Codebase, name: str, left: list[int]) -> Codebase:
-    """`part` is of the repository `name`; the number in `left` is how many more are fetched."""
-    links = [file for file in part.files.values() if file.mode == SUBMODULE]
-    addresses = await _read_addresses(part) if links else {}
-    found: dict[str, Codebase] = {}
-    for link in links:
-        other = find_on_github(addresses.get(link.path, ""), name, ctx.settings.github_url)
-        if other is None or not left[0]:
-            continue
-        left[0] -= 1
-        try:
-            code = await _fetch_submodule(ctx, other, CommitSha(link.blob))
-        except (GitHubError, RepositoryError, GitFailed, CodebaseTooLarge) as error:
-            logger.info("Could not fetch the submodule %s: %s", other, error)
-        else:
-            found[link.path] = await _add_submodules(ctx, code, other, left)
-    return dataclasses.replace(part, submodules=found)
+    async def fetch(self, codebase: Codebase, name: str) -> Codebase:
+        """The codebase of the repository `name` with what could be fetched of what its commit
+        refers to."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                codebase = await self._add_submodules(codebase, name, [MOST_SUBMODULES])
+                pointers = await codebase.list_pointers()
+                if wanted := {one.sha256: one.size for one in pointers.values()}:
+                    folder = codebase.git_dir / LARGE_FILES
+                    await fetch_large_files(self.remote.url, self.repo.get_token, wanted, folder)
+        return codebase
 
+    async def _add_submodules(self, part: Codebase, name: str, left: list[int]) -> Codebase:
+        """`part` is of the repository `name`; the number in `left` is how many more are fetched."""
+        links = [file for file in part.files.values() if file.mode == SUBMODULE]
+        addresses = await _read_addresses(part) if links else {}
+        found: dict[str, Codebase] = {}
+        for link in links:
+            other = find_on_github(addresses.get(link.path, ""), name, self.github_url)
+            if other is None or not left[0]:
+                continue
+            left[0] -= 1
+            try:
+                code = await self._fetch_submodule(other, CommitSha(link.blob))
+            except (GitHubError, RepositoryError, GitFailed, CodebaseTooLarge) as error:
+                logger.info("Could not fetch the submodule %s: %s", other, error)
+            else:
+                found[link.path] = await self._add_submodules(code, other, left)
+        return dataclasses.replace(part, submodules=found)
 
-async def _fetch_submodule(ctx: RunContext, other: str, commit: CommitSha) -> Codebase:
-    """A private one is fetched, or read as an earlier run fetched it, only for a person who may
-    read it: everybody who may push can name any in a file."""
-    owner, _, name = other.partition("/")
-    token = await ctx.repo.find_sibling_token(owner, name, ctx.run.asked_by)
-    remote = Remote.on_github(ctx.settings.github_url, other, token)
-    if token is None:
-        await remote.git(None, "ls-remote", "--quiet", "--end-of-options", remote.url, "HEAD")
-    place = await ctx.mirrors.checkout(remote, other, "", base=commit)
-    return await Codebase.open(place.git_dir, place.base)
+    async def _fetch_submodule(self, other: str, commit: CommitSha) -> Codebase:
+        """A private one is fetched, or read as an earlier run fetched it, only for a person who may
+        read it: everybody who may push can name any in a file."""
+        owner, _, name = other.partition("/")
+        token = await self.repo.find_sibling_token(owner, name, self.asked_by)
+        remote = Remote.on_github(self.github_url, other, token)
+        if token is None:
+            await remote.git(None, "ls-remote", "--quiet", "--end-of-options", remote.url, "HEAD")
+        place = await self.mirrors.checkout(remote, other, "", base=commit)
+        return await Codebase.open(place.git_dir, place.base)
 
 
 async def _read_addresses(part: Codebase) -> dict[str, str]:

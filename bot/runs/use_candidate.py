@@ -19,7 +19,7 @@ from bot.data.pull import BranchState
 from bot.data.run import Mode, Run, RunStatus
 from bot.errors import PublishRefused, SwapRefused, UnfitDiff
 from bot.git.commits import copy_commit, create_commit, push, replay_commits
-from bot.runs.context import IssueRun
+from bot.runs.context import ABSENT_KEY, IssueRun
 from bot.runs.further_samples import RESULTS, take_over
 from bot.runs.publish import Publication, prepare_publication
 from bot.runs.signed_commits import prepare_push
@@ -92,6 +92,7 @@ async def give_answer(ctx: IssueRun, source: Run, answer: Selection | NoFix) -> 
 
 async def _adopt(ctx: IssueRun, kept: RedisStore) -> tuple[Issue, Ledger]:
     """Save the issue and the ledger of an earlier run as this run's: later runs look there."""
+    await ctx.store.copy_from(kept, ABSENT_KEY)
     saved = await kept.load(ISSUE_KEY, Issue)
     issue = saved or Issue(repository=ctx.run.repo.full_name, title=ctx.issue.title, body="")
     await ctx.store.save(ISSUE_KEY, issue)
@@ -206,6 +207,7 @@ async def _prepare_publication(
     """The publication of the source run with `selection` as its edit."""
     ledger = await source.store.load(LEDGER_KEY, Ledger) or Ledger()
     fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
+    await ctx.store.copy_from(source.store, ABSENT_KEY)
     publication = await prepare_publication(fix, await _load_issue(ctx, source), ctx)
     asked_by = await ctx.repo.find_co_author(source.run.asked_by)
     return dataclasses.replace(publication, run=source.run, co_author=asked_by)
