@@ -28,6 +28,7 @@ class BusySeconds(Frozen):
     tests: float = 0.0
     """The repository's own tests, with those that edits bring."""
     scripts: float = 0.0
+    """With the controls of them."""
     commands: float = 0.0
     """What models ran to look around, and single files of tests."""
     environment: float = 0.0

@@ -87,9 +87,8 @@ def render_limits(selection: Selection, absent: Sequence[str] = ()) -> str:
         text[0] += " The same kind of model wrote the test and the edit."
     if selection.evidence.cut_short:
         text.append(selection.evidence.cut_short)
-    for words in find_suspicious(selection.candidate.patch.diff):
-        text.append(f"The edit {prose(words, 300)}")
     text += [
+        *suspicious_sentences(selection.candidate.patch.diff),
         _ran_sentence(selection.evidence.suite),
         _otherwise_sentence(selection),
         _unseen_sentence(selection),
@@ -98,6 +97,11 @@ def render_limits(selection: Selection, absent: Sequence[str] = ()) -> str:
         _absent_sentence(absent),
     ]
     return "\n".join(f"- {sentence}" for sentence in filter(None, text))
+
+
+def suspicious_sentences(diff: str) -> list[str]:
+    """What in an edit a person should look at."""
+    return [f"The edit {prose(words, 300)}" for words in find_suspicious(diff)]
 
 
 def _absent_sentence(absent: Sequence[str]) -> str:

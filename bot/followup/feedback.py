@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bot.admission.trust import is_trusted
 from bot.comments import followup
+from bot.comments.evidence_details import suspicious_sentences
 from bot.comments.followup import Note
 from bot.data.github_facts import IssueFacts, LineCommentFacts, PullRequestFacts, ReviewFacts
 from bot.data.pull import PullRecord
@@ -281,7 +282,8 @@ async def answer_reviews(
     """Reply to comments on lines in their threads, and to all other remarks in one comment."""
     here = sha[:7] if sha and not ctx.record.handed_over else ""
     lost = bool(sha) and not here
-    left_out = followup.outsiders_note(batch.untrusted)
+    noted = suspicious_sentences(revised.patch.diff) if here and revised.patch else []
+    left_out = "\n\n".join(filter(None, (*noted, followup.outsiders_note(batch.untrusted))))
     numbered = [(place, remark) for place, remark in enumerate(batch.remarks)]
     threads = [(place, remark) for place, remark in numbered if remark.thread is not None]
     threads = threads[:MAX_THREADS]

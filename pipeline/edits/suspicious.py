@@ -60,6 +60,47 @@ def find_removed_tests(diff: str) -> list[str]:
     return [name for marker, name in found if marker == "-" and name not in kept]
 
 
+_ABOVE = re.compile(r"\s*(?:#[ :!\[]|#$|//|/\*|\*|--[ -]|@\w|\[\w[^\]]*\]$)")
+"""A line that belongs to the definition below it: of a comment, a decorator, an attribute."""
+_DEFINITION = re.compile(
+    r"\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub"
+    r"|pub\(\w+\)|unsafe|inline|virtual|override)\s{1,9}){0,5}"
+    r"(?:(?:def|defp|class|func|fn|fun|function|struct|enum|trait|impl|interface|module|sub)\b"
+    r"|(?!(?:return|else|new|throw|raise|await|yield|with|for|while|if|elif|assert)\b)"
+    r"\w[\w:<>.*& ]{0,80}[ *&]\w{1,80}\()"
+)
+
+
+def find_parted(diff: str) -> list[str]:
+    """The definitions that `diff` parts from the comment or decorator above them by putting another
+    one between. Untrusted."""
+    found: list[str] = []
+    for hunk in (hunk for file in parse_diff(diff) for hunk in file.hunks):
+        above, new = "", list[str]()
+        for marker, text in hunk.lines:
+            if marker == "+":
+                new += [text] if text.strip() else []
+                continue
+            if marker == " " and new and _is_parted(above, new, text):
+                found.append(text.strip()[:80])
+            above, new = text if marker == " " else "", []
+    return found
+
+
+def _is_parted(above: str, new: list[str], definition: str) -> bool:
+    indent = _indent(definition)
+    return (
+        bool(_DEFINITION.match(definition) and _ABOVE.match(above))
+        and indent <= _indent(above) <= indent + 1  # as `*/` is
+        and not _ABOVE.match(new[-1])
+        and any(_indent(text) == indent and _DEFINITION.match(text) for text in new)
+    )
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
 _WRAPPER = re.compile(r"(?:^|/)(?:gradlew|mvnw)(?:\.\w+)?$|(?:^|/)(?:vendor/)?bin/[^/]+$")
 """Programs of a repository that start its tests."""
 
@@ -90,6 +131,10 @@ def find_suspicious(diff: str) -> tuple[str, ...]:
             for sentence in language.find_suspicious(file)
         ),
         (f"takes out the test `{name.strip(_QUOTES)}`." for name in find_removed_tests(diff)),
+        (
+            f"comes between `{code}` and the comment or decorator above it."
+            for code in find_parted(diff)
+        ),
         (f"changes `{path}`, which says how tests run." for path in sorted(find_steering(diff))),
     )
     return tuple(islice(dict.fromkeys(found), 3))

@@ -70,6 +70,15 @@ async def test_a_review_that_needs_no_change_is_answered(bot: BotHarness) -> Non
     ]
 
 
+async def test_an_answer_names_what_in_its_edit_a_person_should_look_at(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    diff = FOLLOW_UP_DIFF.replace("@@ -1,2 +1,3 @@", "@@ -1,2 +1,4 @@") + "+os._exit(0)\n"
+    bot.runner.revised = Revision(patch=Patch(diff=diff), answer="Done.")
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    ((_, said),) = thread_replies(bot, pull)
+    assert "`os._exit`" in said
+
+
 async def test_what_people_without_write_access_say_reaches_no_model(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     for stranger in ("tina", "mallory", "ci-bot"):

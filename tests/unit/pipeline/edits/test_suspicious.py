@@ -68,6 +68,37 @@ def test_a_test_that_is_taken_out_is_named_unless_it_moves(line: str, name: str)
     assert find_suspicious(gone + moved) == ()
 
 
+@pytest.mark.parametrize(
+    ("above", "new", "definition"),
+    [
+        ("    # Adds both.", "    def other(self):", "    def total(self):"),
+        ("@cache", "class Other:", "def total(a):"),
+        ("// Total adds both.", "func Other() int {", "func Total(a int) int {"),
+        ("/// Adds both.", "fn other() {", "pub(crate) fn total(a: i32) -> i32 {"),
+        (" */", "export function other() {", "export async function total(a) {"),
+        ("\t */", "\tprivate int other() {", "\tpublic static int total(int a) {"),
+        ("/* Adds both. */", "static char *other(void)", "unsigned long total(int a)"),
+        ("[Obsolete]", "public int Other() {", "public int Total(int a) {"),
+    ],
+)
+def test_a_definition_that_is_parted_from_its_comment_is_named(
+    above: str, new: str, definition: str
+) -> None:
+    def diff(*lines: str) -> str:
+        return "--- a/x\n+++ b/x\n@@ -1,3 +1,9 @@\n" + "".join(f"{line}\n" for line in lines)
+
+    (said,) = find_suspicious(diff(f" {above}", f"+{new}", "+  1", "+", f" {definition}"))
+    assert f"`{definition.strip()}`" in said
+    honest = (
+        (f" {above}", f"+{new}", "+  1", "+", f"+{above}", f" {definition}"),
+        (f"+{above}", f"+{new}", "+  1", "+", f" {definition}"),
+        (f" {above}", "+  x = 1", f" {definition}"),
+        (f" {above}", "-  1", f"+{new}", f" {definition}"),
+        (f" {above}", " ", f"+{new}", "+", f" {definition}"),
+    )
+    assert [find_suspicious(diff(*lines)) for lines in honest] == [()] * 5
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "setup.cfg", "tox.ini"])
 def test_settings_of_tests_in_shared_files_are_named(name: str) -> None:
     (sentence,) = find_suspicious(added(name, "addopts = -p mine", new=False))
