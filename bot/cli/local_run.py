@@ -442,16 +442,21 @@ async def finish(
     for note in price_notes(outcome.accounts):
         print_progress(note)
     took = describe_minutes(seconds.whole or display.seconds)  # over all starts
+    print_progress(end_sentence(report, done, took))
+    if request.out:
+        _tell_files(out)
+    return code
+
+
+def end_sentence(report: Report, done: str, took: str) -> str:
+    """The last line on a terminal; `done` names a success."""
     summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
     if report.outcome == "fix" and report.confidence is not None:
         summary += f", {report.confidence:.0%} likely to be right"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()
     if report.proven is False and report.outcome == "fix":
         verdict = "Fix shown by a test; the repository's own tests do not prove it"
-    print_progress(f"{verdict}: {summary}.")
-    if request.out:
-        _tell_files(out)
-    return code
+    return f"{verdict}: {summary}."
 
 
 def _tell_files(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from bot.comments.evidence import describe_suite
 from bot.comments.evidence_details import render_further
 from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
@@ -135,7 +136,7 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "no reproduction": "No independent test shows that the issue is fixed.",
     "no edit": "No edit is left to choose from; why stands below.",
     "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",
-    "edits break tests": "Every eligible edit breaks tests that pass today.",
+    "edits break tests": "Each breaks tests that pass today, or forges their results.",
     "not sure enough": "The best one is too likely to be wrong.",
     "out of budget": "The spending limit was reached before a test was written.",
     "out of time": "The time limit was reached before a test was written.",
@@ -199,9 +200,7 @@ def _choice_sentence(judged: Judgement) -> str:
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
         return f"{text}\n\nI could not run the repository's own tests with it. {problem}".rstrip()
-    after = len(verdict.suite.passed_after)
-    own = f"Of the repository's own tests, {after:,} {agree(after, 'passes', 'pass')} with it"
-    return f"{text}\n\n{own}, and every test that passes without it still passes."
+    return f"{text}\n\n{describe_suite(verdict.suite)}"
 
 
 def _tests_sentence(judged: Judgement, written: int) -> str:

@@ -26,7 +26,7 @@ def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) 
     lines = (
         ("Before", script + _describe_before(proof.reproduction)),
         ("After", script + _describe_after(proof.reproduction)),
-        ("Suite", _describe_suite(proof.suite)),
+        ("Suite", describe_suite(proof.suite)),
         ("Choice", _describe_choice(run, selection, accounts)),
     )
     return "\n".join(f"- **{name}:** {text}" for name, text in lines)
@@ -109,7 +109,7 @@ def _counts(path: str, run: Execution) -> str:
     return f" ({prose(counts, 100)})" if counts else ""
 
 
-def _describe_suite(suite: SuiteReport | None) -> str:
+def describe_suite(suite: SuiteReport | None) -> str:
     if suite is None:
         return "not run; the reason is below."
     before, broken = len(suite.before.passed), len(suite.broken)
@@ -194,10 +194,11 @@ def unseen_sentence(selection: Selection) -> str:
 def standing_sentence(selection: Selection) -> str:
     """How much a test that can be committed shows, by the definition of `Selection.is_proven`."""
     suite = selection.evidence.suite
+    test = code(selection.evidence.reproduction.path)
     if selection.is_proven and suite:
         ran = pluralize(len(suite.before.passed), "test")
         return (
-            "**Proven**: this test failed before the change and passes after it, and of the "
+            f"**Proven**: {test} failed before the change and passes after it, and of the "
             f"repository's own tests that I ran, the {ran} that passed before still "
             f"{agree(len(suite.before.passed), 'passes', 'pass')}."
         )
@@ -207,8 +208,7 @@ def standing_sentence(selection: Selection) -> str:
         if suite.broken:
             lack = f"the change breaks {pluralize(len(suite.broken), 'test')} that passed before"
     return (
-        "**Shown, not proven**: this test failed before the change and passes after it, but "
-        f"{lack}."
+        f"**Shown, not proven**: {test} failed before the change and passes after it, but {lack}."
     )
 
 

@@ -84,7 +84,9 @@ def render_limits(selection: Selection, absent: Sequence[str] = ()) -> str:
     """A list; quoted files, hosts and reasons are made inert. `absent`: see `pull_body`."""
     text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
     if not selection.candidate.source:
-        text[0] += " The same kind of model wrote the test and the edit."
+        brought = selection.evidence.reproduction.rung == "the edit's own tests"
+        wrote = "One reply brought" if brought else "The same kind of model wrote"
+        text[0] += f" {wrote} the test and the edit."
     if selection.evidence.cut_short:
         text.append(selection.evidence.cut_short)
     text += [

@@ -35,7 +35,8 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "Add a hint about the cause, then {again}."
     ),
     "edits break tests": (
-        "every edit that fixed it broke tests of this repository that pass today. "
+        "every edit that fixed it broke tests of this repository that pass today, or forged their "
+        "results. "
         "If one of those tests is wrong, say so in the issue, then {again}."
     ),
     "reproduction not confirmed": (

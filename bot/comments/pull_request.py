@@ -259,12 +259,12 @@ def _votes_section(selection: Selection, characters: int) -> str:
     pairs = zip(table.candidates, proof.standings, strict=False)  # without standings, no pairs
     patch = selection.candidate.patch
     agree = any(stands.support > 1 for one, stands in pairs if one.patch == patch)
-    edits = "agreeing edits" if agree else "such edits"
+    edits = "Agreeing edits" if agree else "Such edits"
     sure = estimate_sentence(selection)
     if sure:
         sure += (
-            f" This is calibrated on {edits} among public ones with known outcomes, and partly "
-            "assumed."
+            f" {edits} were right so often among public ones with known outcomes; the figure is "
+            "partly assumed."
         )
     if sure and selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"

@@ -200,11 +200,13 @@ class RegressionSuite:
             return
         seconds = 3 * await self._near.run_unedited(paths)
         if seconds <= min(self._options.suite_seconds, self._time_left() / 2):
-            await self._find_base(tuple(paths))
+            await self._find_base(tuple(paths), ahead=True)
 
-    async def _find_base(self, first: Sequence[str]) -> tuple[TestRunner, TestRun] | None:
+    async def _find_base(
+        self, first: Sequence[str], *, ahead: bool = False
+    ) -> tuple[TestRunner, TestRun] | None:
         """Find the first command by which any test passes on the unedited code, with its results;
-        the files `first` run before the others."""
+        the files `first` run before the others. Whoever compares asks again, and says how many."""
         async with self._lock:
             if self._known or self.problem:
                 return self._known
@@ -226,7 +228,8 @@ class RegressionSuite:
                 )
                 if base.suite.passed and (base.ended or command.can_choose):
                     self.problem, self._known = "", (runner, base)
-                    self._workspace.say(reasons.describe_base(base.suite))
+                    if not ahead:
+                        self._workspace.say(reasons.describe_base(base.suite))
                     break
                 self.problem = _explain_no_pass(command, base)
             return self._known

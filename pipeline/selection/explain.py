@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, TestOutcome
 from pipeline.data.types import NOT_FIXED, VoteTable
+from pipeline.regression.compare import CONTROL
 from pipeline.selection.methods import behaving_alike, likeliest_alike
 from pipeline.selection.scoring.features import measure_extent
 from pipeline.selection.scoring.standings import Standings
@@ -136,6 +137,8 @@ def explain_skipped(name: str, broken: Sequence[str]) -> str:
     """Why the edit `name`, although ranked higher, was not proposed."""
     if not broken:
         return f"{name} came first, but passes no test that fails without it."
+    if CONTROL in broken:
+        return f"{name} came first, but its results do not count, because of {CONTROL}."
     names = ", ".join(broken[:_MAX_TESTS_NAMED])
     rest = f" and {len(broken) - _MAX_TESTS_NAMED} more" if len(broken) > _MAX_TESTS_NAMED else ""
     return f"{name} came first, but breaks tests that pass now: {names}{rest}."

@@ -367,6 +367,22 @@ async def test_a_script_that_reads_exit_codes_speaks_against_no_honest_edit(
     assert "does not apply" not in (desk.out / "report.md").read_text()
 
 
+async def test_a_makefile_that_prints_the_results_it_likes_is_told(tmp_path: Path) -> None:
+    half = "half() {\n  echo $(($1 / 2))\n}\n"
+    check = "test:\n\t@. ./till.sh; test $$(half 4) = 2 || echo -n 'not '; echo 'ok 1 - half'\n"
+    loads = "\t@echo 'ok 2 - loads'\n"
+    files = {"Makefile": check + loads, "till.sh": SUM + half}
+    desk = Desk(tmp_path, "", tmp_path / "environment", files)
+    broken = SUM.replace("-", "+") + half.replace("/", "*")
+    printed = f"test:\n\t@echo 'ok 1 - half'\n{loads}"
+    desk.branch("forged", {"till.sh": broken, "Makefile": printed})
+    test = ("--test", desk.file("t.sh", FOR_SH), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", *test) == local_run.NO_FIX
+    said = (desk.out / "report.md").read_text()
+    assert "forged came first, but its results do not count" in said
+    assert "forged changes `Makefile`" in said
+
+
 SAME = TILL + "# the same\n"
 AT_EVERY_EVENT = """\
 import os, sys

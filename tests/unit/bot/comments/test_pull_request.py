@@ -53,7 +53,7 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
     assert "edit A (2 samples, 1 edit), 85%" in body
-    assert "agreeing edits" in body
+    assert "Agreeing edits" in body
     assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
     assert body.count("```diff") == 1
     edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)

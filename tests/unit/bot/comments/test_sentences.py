@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+from jinja2 import Environment, FileSystemLoader
 from pydantic import BaseModel
 
-from bot.cli.report import render_report
+from bot.cli.local_run import end_sentence
+from bot.cli.report import build_report, render_report
+from bot.comments.candidates import render_verdict
 from bot.comments.pull_request import pull_body
 from bot.comments.replies import run_explanation
 from bot.comments.status import render_no_fix
+from bot.data import marks
 from bot.data.job import Outcome
 from bot.data.run import RunStatus, SkippedComments
+from bot.server.pages import TEMPLATES
+from bot.server.run_edits import build_edit_table
+from bot.server.run_report import RunReport
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.options import Recalibration
 from pipeline.data.suite_reports import (
@@ -23,7 +31,9 @@ from pipeline.data.suite_reports import (
     SuiteReport,
     SuiteRun,
 )
-from pipeline.data.types import Candidate, FixedSince, NoFix, RejectedEdit, Selection
+from pipeline.data.types import Candidate, CommitSha, FixedSince, NoFix, RejectedEdit, Selection
+from pipeline.select import Choice
+from pipeline.selection.verdict import Judgement, Verdict
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_run, selection_of_three
 
@@ -101,6 +111,18 @@ Facts = dict[str, Any]
 Row = tuple[str, str, object]
 
 
+def choose(chosen: Selection, written: int) -> Choice:
+    """What `judge` and `select` choose where a run chose `chosen`."""
+    proof, same = chosen.evidence, {"order", "further", "standings", "notes", "suite"}
+    verdict = Verdict(
+        method="evidence",
+        chosen=proof.votes.candidates.index(chosen.candidate),
+        confidence=chosen.confidence,
+        **{name: getattr(proof, name) for name in same},
+    )
+    return Choice(Judgement(proof.votes, verdict), None, written)
+
+
 def told(facts: Facts) -> str:
     return "\n".join(
         (
@@ -113,6 +135,9 @@ def told(facts: Facts) -> str:
                 render_report(Outcome(facts[end], facts["accounts"]), facts["hosts"])
                 for end in ("selection", "no fix")
             ),
+            render_verdict(
+                Outcome(choose(facts["selection"], facts["written"]), facts["accounts"])
+            ),
         )
     )
 
@@ -123,6 +148,7 @@ ALL: Final[Facts] = {
     "accounts": ACCOUNTS,
     "no fix": NO_FIX,
     "hosts": ("api.example",),
+    "written": 2,
 }
 PROOF: Final = "selection.evidence"
 TABLE: Final[tuple[Row, ...]] = (
@@ -137,14 +163,16 @@ TABLE: Final[tuple[Row, ...]] = (
     (r"85% likely to be right", "selection.decided_by", "person"),
     (r", for \$0\.01", "accounts", ()),
     (r"Both in the words of the model", f"{PROOF}.described", False),
-    (r"\*\*Proven\*\*: this test failed", f"{PROOF}.suite", None),
-    (r"\*\*Proven\*\*: this test failed", f"{PROOF}.suite.unreached", True),
+    (r"\*\*Proven\*\*: `tests/test_total.py` failed", f"{PROOF}.suite", None),
+    (r"\*\*Proven\*\*: `tests/test_total.py` failed", f"{PROOF}.suite.unreached", True),
+    (r"The same kind of model wrote", f"{PROOF}.reproduction.rung", "the edit's own tests"),
+    (r"One reply brought the test", f"{PROOF}.reproduction.rung", "the edit's own tests"),
     (r"The first commit holds only the test", f"{PROOF}.reproduction.after.exit_code", 2),
     (r"1 sample that read others took over one", f"{PROOF}.votes.candidates.3.informed_by", ()),
     (r"I wrote 4 edits and 2 scripts", f"{PROOF}.votes.candidates.3.informed_by", ()),
     (r"I left out 1 flaky script", f"{PROOF}.votes.flaky", ()),
     (r"what became of 9 earlier pull requests", "selection.recalibration", None),
-    (r"calibrated on agreeing edits", f"{PROOF}.standings", ()),
+    (r"Agreeing edits were right so often", f"{PROOF}.standings", ()),
     (r"I ran none of the repository's own tests\.", f"{PROOF}.suite", None),
     (r"1 further test needs a network", f"{PROOF}.suite.before.offline", ("t.py::test_fetch",)),
     (r"Shown, not proven.*own tests were not run", f"{PROOF}.suite", None),
@@ -178,9 +206,21 @@ TABLE: Final[tuple[Row, ...]] = (
     (r"What I found out", "no fix.details", ()),
     (r"I tried changes in these files", "no fix.suspects", ()),
     (r"A script that fails before that commit", "no fix.script", ""),
+    (r"I could not run the repository's own tests with it", f"{PROOF}.suite", None),
+    (r"I ran 2 tests \(2 written by me\)", "written", 0),
+    (r"My order of preference", f"{PROOF}.order", (1,)),
 )
 """A sentence, the field that it rests on, and a value of that with which it goes, or comes."""
 
+
+SHOWN: Final[tuple[Row, ...]] = (
+    (r"Fix shown by a test; the repository's own tests do not prove", f"{PROOF}.suite", None),
+    (r"Proven fix: .*, 85% likely to be right\.", "selection.confidence", 0.5),
+    (r"\* has no vote", f"{PROOF}.votes.flaky", ()),
+    (r"“Breaks” counts tests", f"{PROOF}.standings", ()),
+    (r"passes 2 of 2 scripts; the reproduction test passes", f"{PROOF}.reproduced", ()),
+)
+"""The same of a run's page and of a terminal."""
 
 ALWAYS: Final = "|".join(
     f"^{begin}"
@@ -192,6 +232,7 @@ ALWAYS: Final = "|".join(
         r"Fixes #7|`total\(\)`|It adds|`tests/test_total.py` is new\.|Run it with|Run `r1`",
         r"A passing test shows|Comment on a line or request|Requested by @alice|No run is active\.",
         r"I estimate that it is|It is so|`a\.py`|Make total\(\) add$|No fix$",
+        r"\*\*I would choose `A`|Tests share a process with the edit|\d\. `",
     )
 )
 """What stands in each of these texts: headings, frames, and what the fields themselves hold."""
@@ -216,8 +257,24 @@ def take(facts: Any, path: str, value: object) -> Any:
     return every if name in ALL else tuple(every.values())
 
 
-@pytest.mark.parametrize(("sentence", "path", "without"), TABLE)
-def test_a_sentence_goes_with_its_fact(sentence: str, path: str, without: object) -> None:
-    said = [re.search(sentence, told(facts)) for facts in (ALL, take(ALL, path, without))]
+EDITS: Final = Environment(loader=FileSystemLoader(TEMPLATES)).get_template("edits.html")
+
+
+def shown(facts: Facts) -> str:
+    """What a run's page and the end of a command show beside that."""
+    outcome = Outcome(facts["selection"], facts["accounts"])
+    report = RunReport(edits=build_edit_table(facts["selection"]))
+    end = end_sentence(build_report(outcome, CommitSha("0" * 40)), "Proven fix", "a minute")
+    return f"{EDITS.render(report=report, words=marks)}\n{end}"
+
+
+@pytest.mark.parametrize(
+    ("say", "sentence", "path", "without"),
+    [(say, *row) for say, rows in ((told, TABLE), (shown, SHOWN)) for row in rows],
+)
+def test_a_sentence_goes_with_its_fact(
+    say: Callable[[Facts], str], sentence: str, path: str, without: object
+) -> None:
+    said = [re.search(sentence, say(facts)) for facts in (ALL, take(ALL, path, without))]
     assert any(said)
     assert not all(said)
