@@ -370,7 +370,7 @@ async def build_job(
     return Job(
         run_id=start.run_id,
         issue=issue,
-        codebase=config.aim(codebase, issue, request.root),
+        codebase=await asyncio.to_thread(config.aim, codebase, issue, request.root),
         options=with_overrides(config.options(), request.options),
         scope=scope,
         environment=config.environment(),

@@ -114,7 +114,7 @@ class RunContext:
         return Job(
             run_id=self.run.id,
             issue=issue,
-            codebase=config.aim(codebase, issue),
+            codebase=await asyncio.to_thread(config.aim, codebase, issue),
             options=config.options(),
             scope=f"{self.settings.github_url} {self.run.repo.installation} {self.run.repo.id}",
             environment=config.environment(),

@@ -8,13 +8,13 @@ import re
 import tarfile
 import tempfile
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.codebase.text import decode_text, decode_texts
@@ -116,6 +116,8 @@ class Codebase:
         default_factory=lambda: RecentBytes(RECENT_BYTES), repr=False, compare=False
     )
     """Contents by blob, and logs by command: the steps of a run read the same files."""
+    once: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    """What a look at all paths found, by what was looked for: there may be 300,000."""
     root: str = ""
     """The project's folder, where the maintainers or the issue name one."""
     language: str = ""
@@ -220,6 +222,10 @@ class Codebase:
         words = ("describe", "--tags", "--long", "--match", "*[0-9]*", self.commit)
         said = await git(self.git_dir, *words, accept=(0, 128))
         return said.decode("utf-8", "replace").strip()
+
+    async def find_paths(self, fits: Callable[[str], object]) -> list[str]:
+        """The paths that `fits` likes, sorted; looked for beside the loop."""
+        return await asyncio.to_thread(lambda: sorted(filter(fits, self.files)))
 
     async def build_tree(self) -> Tree:
         """A tar of all files, with owner 0 and a fixed time; of Git LFS, what the clone holds."""
@@ -349,7 +355,7 @@ def _name_problem(name: bytes) -> str:
         path = name.decode("utf-8")
     except UnicodeDecodeError:
         return "its name is not UTF-8"
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in path):
+    if re.search(r"[\x00-\x1f\x7f]", path):
         return "its name holds a control character"
     if len(name) > LONGEST_PATH:
         return f"its path is longer than {LONGEST_PATH:,} bytes"

@@ -55,7 +55,7 @@ class Conventions(BaseModel):
     def fresh_path(self, words: str, taken: Collection[str]) -> str:
         """A path for a new test file about `words` that is not among `taken`, in any case."""
         slug = "_".join(re.findall(r"[a-z0-9]+", words.lower())[:6])[:48].strip("_") or "issue"
-        there = {path.lower() for path in taken}
+        there = {low for path in taken if slug in (low := path.lower())}
         for number in range(1, len(there) + 2):
             name = slug if number == 1 else f"{slug}_{number}"
             file = self._name_file(name)

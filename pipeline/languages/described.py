@@ -210,16 +210,21 @@ class Described(Language):
 
     async def _read_manifests(self, codebase: Codebase) -> Manifests:
         """What says how the tests run: the marks of ways, and the files of CI."""
-        root = self.find_root(codebase.files, codebase.root)
-        marks = [path for path in codebase.files if self.is_mark(path.removeprefix(f"{root}/"))]
+        root = await asyncio.to_thread(self.find_root, codebase.files, codebase.root)
+        marks = await codebase.find_paths(lambda path: self.is_mark(path.removeprefix(f"{root}/")))
         texts = await codebase.read_texts(marks, largest=_LARGEST_TEST_BYTES)
-        told = [path for path in codebase.files if CI_FILE.fullmatch(path)]
+        told = await codebase.find_paths(CI_FILE.fullmatch)
         texts |= await codebase.read_texts(told, largest=64 * 1024, most=512 * 1024)
         return Manifests(tuple(codebase.files), texts, root=root)
 
     def is_mark(self, path: str) -> bool:
         """Whether a way is recognised by a file at this path from the project's folder."""
-        return any(re.fullmatch(way.mark, path) for way in self.facts.ways if way.mark)
+        return self._marks.fullmatch(path) is not None
+
+    @cached_property
+    def _marks(self) -> re.Pattern[str]:
+        marks = (f"(?:{way.mark})" for way in self.facts.ways if way.mark)
+        return re.compile("|".join(marks) or "(?!)")
 
     # The repository's tests
 
@@ -235,10 +240,10 @@ class Described(Language):
         return re.compile(self._tests.names, re.MULTILINE)
 
     async def conventions(self, codebase: Codebase) -> Conventions | None:
-        tests = sorted(filter(self.is_runnable, codebase.files))
+        tests = await codebase.find_paths(self.is_runnable)
         return Conventions(
             runner=self._tests.style or self.facts.name,
-            folder=self._find_test_folder(codebase, tests),
+            folder=await asyncio.to_thread(self._find_test_folder, codebase, tests),
             form=self._tests.file,
             tests=len(tests),
             suffix=False,

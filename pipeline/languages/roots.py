@@ -82,7 +82,9 @@ def list_members(
 
 def cut_root(paths: Iterable[str], root: str) -> tuple[str, ...]:
     """The paths in the folder `root`, as they are from there."""
-    start = f"{root}/" if root else ""
+    if not root:
+        return tuple(paths)
+    start = f"{root}/"
     return tuple(path.removeprefix(start) for path in paths if path.startswith(start))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 
@@ -173,7 +174,9 @@ class Controls:
                     return ControlResult(problem=f"Its results do not count: {words}.")
         if candidate.source:  # the test suite of ours has a control (`regression.compare`)
             conventions = await detect_conventions(codebase)
-            control = language.write_failing_test(diff, conventions, frozenset(codebase.files))
+            control = await asyncio.to_thread(
+                language.write_failing_test, diff, conventions, codebase.files
+            )
             if control:
                 codes.append(await self._run_control(control, diff))
                 if codes[-1] == 0:

@@ -44,7 +44,7 @@ def pytest_report_header() -> str:
     place = f"{real[0].github_url}/{real[0].repository}"
     return (
         f"GitHub: {place}. This opens and closes issues and pull requests there, pushes branches, "
-        "and commits shop.py and tests/test_x.py to its default branch."
+        "and commits shop.py, tests/test_x.py and a workflow to its default branch."
     )
 
 

@@ -13,6 +13,7 @@ import httpx
 
 from bot.bootstrap import assemble
 from bot.data.run import RunStatus
+from bot.git.mirrors import Remote
 from bot.github.http import api_root
 from bot.settings import Settings
 from bot.storage.storage import Storage
@@ -59,6 +60,11 @@ class Rehearsal:
         self._issues: list[int] = []
         self._storage = storage
         self._pause = min(3.0, settings.timings.missed_seconds)
+        self.app = settings.github_app_id
+        self.remote = Remote.on_github(account.github_url, account.repository, self._get_token)
+
+    async def _get_token(self) -> str:
+        return self._account.token
 
     @classmethod
     @asynccontextmanager

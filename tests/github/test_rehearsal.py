@@ -1,8 +1,11 @@
-"""Twelve things that people and the bot do to each other on GitHub, through its API alone."""
+"""What people and the bot do to each other on GitHub, through its API alone."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bot.data.run import RunStatus
+from pipeline.codebase.git import git
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF
@@ -17,6 +20,7 @@ async def test_a_label_leads_to_a_pull_request_of_two_commits(rehearsal: Rehears
     pull = await rehearsal.wait_for_pull(issue)
     commits = await rehearsal.call("GET", f"/pulls/{pull['number']}/commits")
     assert (pull["draft"], len(commits)) == (True, 2)
+    assert [one["commit"]["verification"]["verified"] for one in commits] == [True, True]
     assert await rehearsal.wait_for_end(issue) is RunStatus.OPENED_PULL_REQUEST
     assert await rehearsal.labels_of(issue) == []
     assert [f"#{pull['number']}" in said for said in await rehearsal.comments_of(issue)] == [True]
@@ -31,6 +35,42 @@ async def test_the_evidence_is_a_check_on_the_head(rehearsal: Rehearsal) -> None
         return "success" in (await rehearsal.checks_of(pull["head"]["sha"])).values()
 
     await rehearsal.until(has_passed)
+    listed = await rehearsal.call("GET", f"/commits/{pull['head']['sha']}/check-suites")
+    suites = [one for one in listed["check_suites"] if str(one["app"]["id"]) == rehearsal.app]
+    assert [one["status"] for one in suites] == [
+        "completed"
+    ]  # none of GitHub's own, for ever queued
+
+
+async def test_a_run_is_published_although_workflows_moved_on_meanwhile(
+    rehearsal: Rehearsal,
+) -> None:
+    rehearsal.runner.go_on.clear()
+    issue = await rehearsal.open_issue()
+    await rehearsal.label(issue)
+    await rehearsal.until(lambda: rehearsal.comments_of(issue))
+    text = (
+        f"# {issue}\non: workflow_dispatch\njobs: {{a: {{runs-on: x, steps: [{{run: 'true'}}]}}}}\n"
+    )
+    files = {".github/workflows/rehearsal.yml": text}
+    await rehearsal.commit(await rehearsal.default_branch(), files, "Move on")
+    rehearsal.runner.go_on.set()
+    await rehearsal.wait_for_pull(issue)
+
+
+async def test_a_commit_is_fetched_that_no_branch_holds(
+    rehearsal: Rehearsal, tmp_path: Path
+) -> None:
+    sha = await rehearsal.commit("rehearsal-left", {"notes.txt": "x\n"}, "Leave")
+    await rehearsal.call("DELETE", "/git/refs/heads/rehearsal-left")
+    await git(None, "init", "--quiet", "--bare", str(tmp_path))
+    await rehearsal.remote.git(tmp_path, "fetch", "--depth=1", rehearsal.remote.url, sha)
+
+
+async def test_webhooks_arrive_where_the_app_has_an_address(rehearsal: Rehearsal) -> None:
+    listed = await rehearsal.bot.github.list_deliveries(100)
+    latest = [one for one in listed if one.status][:1]  # the local GitHub sends none
+    assert [one for one in latest if not 200 <= one.status_code < 300] == []
 
 
 async def test_a_closed_issue_closes_its_pull_request(rehearsal: Rehearsal) -> None:

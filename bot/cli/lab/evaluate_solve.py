@@ -334,7 +334,7 @@ class _Solving:
         return Job(
             run_id=RunId(f"solve-{digest(row.instance_id)[:16]}"),
             issue=issue,
-            codebase=config.aim(codebase, issue),
+            codebase=await asyncio.to_thread(config.aim, codebase, issue),
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(graded=isinstance(row, GradedInstance)),
             scope=scope_of_clone(self.task.trees, row.repo),

@@ -88,11 +88,11 @@ async def find_commands(
     tox or nox (which themselves need a network), and the runner that the test files suggest. Empty
     if there is none. For the choice of a tox environment see `pipeline.languages.python.tox_nox`.
     """
-    places = _folders_and_files(codebase)
+    places = await asyncio.to_thread(_folders_and_files, codebase)
     if configured:
         script = await _recognise_script(codebase, configured)
         return (script or _to_command(configured, "configuration", places),)
-    root = find_root(codebase.files, codebase.root)
+    root = await asyncio.to_thread(find_root, codebase.files, codebase.root)
     start = f"{root}/" if root else ""
     texts = await read_below(codebase, root, ROUTINES)
     tox = [*tox_lines(texts)]
@@ -129,7 +129,7 @@ async def find_commands(
 
 async def _find_in_ci(codebase: Codebase, root: str) -> list[tuple[str, ...]]:
     """The commands of the job of CI that runs the tests, for the project in the folder `root`."""
-    paths = [path for path in codebase.files if CI_FILE.fullmatch(path)]
+    paths = await codebase.find_paths(CI_FILE.fullmatch)
     texts = await codebase.read_texts(paths, largest=64 * 1024, most=512 * 1024)
 
     def find() -> list[tuple[str, ...]]:
@@ -243,11 +243,11 @@ _RECIPES = (".travis.yml", "tox.ini", "README.md", "README.rst", "Makefile", "se
 async def _find_scripts(codebase: Codebase) -> list[PythonCommand]:
     """Find the scripts of known kinds by their text, the likeliest first."""
     found: list[PythonCommand] = []
-    for path in sorted(filter(_NAME.fullmatch, codebase.files)):
+    for path in await codebase.find_paths(_NAME.fullmatch):
         text = await codebase.read_text(path) or ""
         if _runs_labels(text):
             found.append(_labels(("python", path, *_choose_options(text))))
-    for path in sorted(filter(_MANAGE.fullmatch, codebase.files)):
+    for path in await codebase.find_paths(_MANAGE.fullmatch):
         text = await codebase.read_text(path) or ""
         if "django" in text.lower():
             found.append(_labels(("python", path, "test", "--verbosity", "2")))

@@ -49,19 +49,26 @@ def has_tests(text: str) -> bool:
 
 async def detect_conventions(codebase: Codebase) -> Conventions:
     """Detect the conventions of `codebase`; unittest in `tests` if it has no tests."""
+    key = f"conventions of {codebase.root!r}"
+    if key not in codebase.once:
+        codebase.once[key] = await _detect_conventions(codebase)
+    return codebase.once[key]
+
+
+async def _detect_conventions(codebase: Codebase) -> Conventions:
     texts = await read_test_files(codebase)
     paths = list(texts)
     settings, start = await _read_settings(codebase)
     testpaths = tuple(f"{start}{path}" for path in _find_setting(settings, "testpaths"))
     # A new file lies where the repository's own command collects it.
     inside = await asyncio.to_thread(lambda: list(filter(Places(testpaths).hold, paths)))
-    folder = _folder(inside or paths, codebase)
+    folder = await asyncio.to_thread(_folder, inside or paths, codebase)
     if testpaths and not inside and not any(map(_is_pattern, testpaths)):
         folder = testpaths[0] if testpaths[0] not in codebase.files else folder
     near = [path for path in paths if _parent(path) == folder]
-    listed = sorted(path for path in codebase.files if _lists_requirements(path))
+    listed = await codebase.find_paths(_lists_requirements)
     required = await codebase.read_texts(listed[:20])
-    configured = _has_pytest_config(codebase, settings) or any(
+    configured = await asyncio.to_thread(_has_pytest_config, codebase, settings) or any(
         _PYTEST_REQUIREMENT.search(text) for text in required.values()
     )
     return Conventions(
@@ -82,7 +89,7 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
 
 async def _read_settings(codebase: Codebase) -> tuple[dict[str, str], str]:
     """pytest's files of settings by name, and what stands before the paths in them."""
-    root = find_root(codebase.files, codebase.root)
+    root = await asyncio.to_thread(find_root, codebase.files, codebase.root)
     start = f"{root}/" if root else ""
     read = await codebase.read_texts([f"{start}{name}" for name in _PYTEST_SETTINGS])
     return {path.removeprefix(start): text for path, text in read.items()}, start
@@ -91,10 +98,9 @@ async def _read_settings(codebase: Codebase) -> tuple[dict[str, str], str]:
 async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> dict[str, str]:
     """Read the files that contain tests, by path, in the order of their names, but those that match
     a glob pattern of `exclude`."""
-    key = f"test files except {list(exclude)}"  # several steps of a run ask
-    known = codebase.recent.get(key)
-    if known is not None:
-        return await codebase.read_texts(known.decode().splitlines())
+    key = f"test files of {codebase.root!r} except {list(exclude)}"
+    if key in codebase.once:
+        return await codebase.read_texts(codebase.once[key])
     settings, _ = await _read_settings(codebase)
     patterns = _find_setting(settings, "python_files")
     named = await asyncio.to_thread(_list_test_files, codebase, patterns, exclude)
@@ -104,7 +110,7 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
     )
     # A plugin may take other names for tests, as pytest-relaxed does.
     found = found or {path: text for path, text in read.items() if not is_runnable(path)}
-    codebase.recent.add(key, "\n".join(found).encode())
+    codebase.once[key] = list(found)
     return found
 
 

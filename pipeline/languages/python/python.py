@@ -104,7 +104,7 @@ class Python(Language):
         return (python.to_step(),) if python else (), (requirements.PYTEST,)
 
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
-        workflows = sorted(filter(CI_FILE.fullmatch, codebase.files))[:20]
+        workflows = (await codebase.find_paths(CI_FILE.fullmatch))[:20]
         root = roots.find_root(codebase.files, codebase.root)
         texts = await roots.read_below(codebase, root, commands.ROUTINES, largest=64 * 1024)
         texts |= await codebase.read_texts(workflows, largest=64 * 1024)
