@@ -64,7 +64,7 @@ def split_thoughts(text: str) -> tuple[str, str]:
         thoughts.append(text[place:stop] if stop >= 0 else text[place:])
         at = place = stop + len(closing) if stop >= 0 else len(text)
     rest = "".join((*said, text[at:]))
-    if not thoughts:
+    if not thoughts and not _HARMONY.match(text):
         return "", text
     return "\n\n".join(one.strip() for one in thoughts), _HARMONY.sub("", rest).lstrip()
 
@@ -141,17 +141,18 @@ def only_tag_or_approval(
     if approval in allowed and not others:
         return _only(found[:1], reply, allowed), False
     only = _only(others, reply, allowed, beside=approval)
-    return only, len(others) == 1 and any(tag.name == approval for tag in found)
+    return only, len({*others}) == 1 and any(tag.name == approval for tag in found)
 
 
 def _only(
     found: list[Tag], reply: str, allowed: tuple[str, ...], beside: str = ""
 ) -> Tag | Malformed:
-    """The only block; `beside` names one that may accompany it, and has been left out."""
+    """The only block, be it repeated; `beside` names one that may accompany it, and has been left
+    out."""
     wanted = " or ".join(f"<{name}>" for name in allowed)
     if not found:
         return _missing_block(reply, allowed, wanted)
-    if len(found) > 1:
+    if len({*found}) > 1:
         names = ", ".join(f"<{tag.name}>" for tag in found)
         return Malformed(
             f"Your reply holds {len(found)} blocks ({names}), so nothing was done. "

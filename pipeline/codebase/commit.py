@@ -75,9 +75,11 @@ MOST_POINTERS = 5_000
 LARGE_FILES = "lfs"
 """The folder of a clone that holds files of Git LFS, each named by its SHA-256."""
 _POINTER = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize (\d{1,12})\n"
+    rb"version https://git-lfs\.github\.com/spec/v1\r?\noid sha256:([0-9a-f]{64})\r?\n"
+    rb"size (\d{1,12})\r?\n"
 )
-"""https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer"""
+"""https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer; whose own reader takes
+CRLF, which some repositories have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ _FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
 _MARKER = re.compile(
     r"[ \t]*(?:<{5,9} ?(SEARCH|DELETE|REPLACE|RENAME)\b|>{5,9} ?(SEARCH|REPLACE)\b)"
 )
+_OTHER = re.compile(r"\*\*\* (?:Begin|End) Patch|@@ -\d|diff --git ")
+"""What begins a change in another form: after a block it would be lost."""
 _ESCAPED = re.compile(r"^[ \t]*(?:&lt;){5,9} ?SEARCH", re.MULTILINE)
 _INDENTED = re.compile(r"^[ \t]+(?=[<>]{5,9} ?(?:SEARCH|REPLACE)[ \t]*$)", re.MULTILINE)
 _PROSE = (".rst", ".md", ".markdown", ".mdx", ".txt", ".adoc")
@@ -142,7 +144,8 @@ def _parse_single_line(
         new = read_name(rename["to"], files)
         hint = f"Block {number} ({path}) names no new path: <<<<<<< RENAME new/path"
         return Block(path, renamed=new) if new else Malformed(hint)
-    if _DIVIDER.fullmatch(line) or _MARKER.match(line):
+    is_other = number > 1 and _OTHER.match(line)
+    if is_other or _DIVIDER.fullmatch(line) or _MARKER.match(line):
         return Malformed(
             f"The line {line.strip()[:80]!r} stands outside a block (before block {number} is "
             "whole). The markers are <<<<<<< SEARCH, =======, >>>>>>> REPLACE, each alone on its "
@@ -310,7 +313,7 @@ class _Draft:
                     self.texts[block.path] = changed
                     return None
                 case Unchanged():
-                    return f"In {block.path} the SEARCH and the REPLACE part are the same."
+                    return None
                 case Ambiguous() as found:
                     ambiguous = found
                 case Missing():

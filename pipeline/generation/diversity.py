@@ -131,7 +131,7 @@ async def draw_approaches(
     except (ModelRefused, ContextTooLong):
         saved = Approaches()
     else:
-        saved = _parse_approaches(reply.text, count)
+        saved = parse_approaches(reply.text, count)
     await store.save(APPROACHES_KEY, saved)
     return saved
 
@@ -145,7 +145,7 @@ def _find_takers(options: Options) -> list[int]:
     ]
 
 
-def _parse_approaches(reply: str, count: int) -> Approaches:
+def parse_approaches(reply: str, count: int) -> Approaches:
     found = some_tags(reply, "approaches", "complete", "script")
     if isinstance(found, Malformed):
         return Approaches()

@@ -20,21 +20,24 @@ from bot.comments.pull_request import TemplateTexts, fill_template
 from bot.data.github_facts import IssueFacts
 from bot.data.run import Login
 from bot.repo_config.model import parse_or_list_problems
+from bot.runs.references import find_on_github
 from bot.webhooks.command_text import nearest_verb, parse_command
 from bot.webhooks.decide import companion_update, read_request
 from bot.webhooks.labels import BotNames
 from bot.webhooks.payload import Delivery, InvalidSignature, MalformedPayload, SignatureCheck
 from pipeline.bundle import BadBundle, read_bundle
-from pipeline.codebase.commit import Codebase, File, RecentBytes
+from pipeline.codebase.commit import Codebase, File, RecentBytes, read_pointer
 from pipeline.codebase.grammars import PARSE_SECONDS
 from pipeline.codebase.unified_diff import list_paths, parse_diff, remove_files
 from pipeline.context.scout import parse_verdict
 from pipeline.data.types import CommitSha
 from pipeline.edits.match import find_nearest, replace_once
 from pipeline.edits.read import parse_blocks
+from pipeline.edits.suspicious import find_suspicious
 from pipeline.environment.check import parse_imports
 from pipeline.environment.health import count_kinds
 from pipeline.environment.setup_machine import parse_commands
+from pipeline.generation.diversity import parse_approaches
 from pipeline.generation.exploring import parse_test_names
 from pipeline.languages.detect import make_recipe
 from pipeline.languages.formatters import list_tools
@@ -125,6 +128,7 @@ def parse_diffs(data: bytes) -> None:
         assert file.path
     remove_files(text, list_paths(text))
     normalise(text)
+    assert len(find_suspicious(text)) < 4
 
 
 def parse_edit_blocks(data: bytes) -> None:
@@ -152,6 +156,7 @@ def parse_reply(data: bytes) -> None:
     parse_verdict(text)
     parse_commands(text)
     split_replies(text, 3)
+    parse_approaches(text, 3)
 
 
 def read_answers(data: bytes) -> None:
@@ -252,6 +257,8 @@ def parse_search(data: bytes) -> None:
     """A file, a line of `@@@@`, and what a model names of it."""
     file, _, reply = data.partition(b"\n@@@@\n")
     body = _text(reply)
+    read_pointer(file)
+    find_on_github(body, "acme/shop", "https://github.com")
     codebase = _codebase_of(file)
     places = asyncio.run(parse_places(body, codebase))
     for answer in (parse_files(body, codebase), places, parse_test_names(body, codebase.files)):

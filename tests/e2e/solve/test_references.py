@@ -33,7 +33,7 @@ def link_library(bot: BotHarness, *, private: bool) -> Linked:
         "shop.py": "def total(a, b):\n    return a - b\n",
         ".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n",
         "logo.png": pointer.format(oid, len(PICTURE)),
-        "lost.png": pointer.format("0" * 64, 12),
+        "lost.png": pointer.format("0" * 64, 12).replace("\n", "\r\n"),
     }
     repo = bot.add_repo("acme/shop", files)
     repo.large_files[oid] = PICTURE

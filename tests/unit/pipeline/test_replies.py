@@ -15,6 +15,8 @@ GOOD = {
     "prose around": "I think.\n\n<script>\nx = 1\n</script>\nDone.",
     "a fence inside": "<script>\n```python\nx = 1\n```\n</script>",
     "a fence around": "```xml\n<script>\nx = 1\n</script>\n```",
+    "said twice": "<script>\nx = 1\n</script>\n\n<script>\nx = 1\n</script>",
+    "a channel of gpt-oss": "<|channel|>final<|message|><script>\nx = 1\n</script>",
     "CRLF": "<script>\r\nx = 1\r\n</script>\r\n",
     "on one line": "<script>x = 1</script>",
     "bold": "**<script>**\nx = 1\n</script>".replace("**\nx", "\nx"),

@@ -70,7 +70,9 @@ def unfound() -> Iterator[Case]:
         new = block(path, "", "x\n")
         yield Case(f"{path}: created though it is there", new, said="exists and is not empty")
         same = block(path, f"{lines[0]}\n", f"{lines[0]}\n")
-        yield Case(f"{path}: nothing changed", same, said="are the same")
+        yield Case(f"{path}: nothing changed", same, said="change nothing")
+        late = block(path, f"{lines[0]}\n", "x\n") + "*** Begin Patch\n-y\n"
+        yield Case(f"{path}: a patch after a block", late, said="stands outside a block")
     cut = block("plain.py", "    def total(self, pri\n", "x\n")
     yield Case("the beginning of a line", cut, said="SEARCH lines are whole lines")
     short = block("plain.py", "total(self, pri\n", "x\n")

@@ -169,6 +169,10 @@ def whole_files() -> Iterator[Case]:
     ):
         yield Case(f"create {path}", block(path, "", "x = 1\n"), {path: b"x = 1\n"})
         yield Case(f"create {path}, empty", block(path, "", ""), {path: b""})
+        idle = block("plain.py", "import sys\n", "import sys\n")
+        yield Case(
+            f"create {path}, say another line", block(path, "", "x\n") + idle, {path: b"x\n"}
+        )
     yield Case("fill an empty file", block("empty.py", "", "x = 1\n"), {"empty.py": b"x = 1\n"})
     for path in FILES:
         if _is_protected(path):
