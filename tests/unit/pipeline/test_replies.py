@@ -120,7 +120,7 @@ def test_an_approval_may_ride_on_a_block(reply: str, tag: Tag, ahead: bool) -> N
     assert only_tag_or_approval(reply, "script", "approve") == (tag, ahead)
 
 
-@pytest.mark.parametrize("reply", [f"{BLOCK}\n{BLOCK}\n<approve/>", "<approve/>"])
+@pytest.mark.parametrize("reply", [f"{BLOCK}\n{BLOCK.replace('1', '2')}\n<approve/>", "<approve/>"])
 def test_an_approval_does_not_make_up_for_a_block(reply: str) -> None:
     tag, ahead = only_tag_or_approval(reply, "script")
     assert isinstance(tag, Malformed)
