@@ -55,6 +55,7 @@ _LONGEST = 800
 """Characters of one approach, or point."""
 _MOST_POINTS = 12
 _POINT = re.compile(r"[-*\s]*(?P<weight>[1-3])\s*\|\s*(?P<path>[^|\s]{1,300})\s*\|\s*(?P<text>.+)")
+_MOST_LINES = 100
 _PLAIN = (0, 4)
 """Samples without an approach and without a sight of other edits: in the first and the second wave.
 """
@@ -151,11 +152,13 @@ def parse_approaches(reply: str, count: int) -> Approaches:
         return Approaches()
     bare = (
         line.strip().lstrip("0123456789.-*•) \t")
-        for line in found.get("approaches", "").splitlines()
+        for line in found.get("approaches", "").splitlines()[:_MOST_LINES]
     )
     short = (textwrap.shorten(line, _LONGEST, placeholder=" …") for line in bare if line)
     script = found.get("script", "").strip()
-    points = map(_POINT.fullmatch, map(str.strip, found.get("complete", "").splitlines()))
+    points = map(
+        _POINT.fullmatch, map(str.strip, found.get("complete", "").splitlines()[:_MOST_LINES])
+    )
     return Approaches(
         lines=tuple(dict.fromkeys(short))[:count],
         checklist=Checklist(
