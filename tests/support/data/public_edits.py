@@ -5,12 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
-from pipeline.selection.scoring.canonical import normalise
 
 ENSEMBLE = Path(__file__).parents[4] / "shared/data/ensemble"
 _QUOTES = re.compile("\"\"\"|'''")
@@ -51,23 +49,3 @@ def change_a_name(hunk: Hunk) -> Iterator[Hunk]:
         if marker != "-":
             defined = defined or bool(_DEFINITION.match(text))
             opened = opened != bool(defined and quotes % 2)
-
-
-def count_shared_keys() -> tuple[int, int]:
-    """How many hunks of reference patches have an empty form though another name on one of their
-    lines makes them another edit, and how many pairs of a right and a wrong public edit share a
-    key."""
-    empty = sum(
-        normalise(write_hunk(file, hunk)).empty and any(True for _ in change_a_name(hunk))
-        for _, file, hunk in read_hunks()
-    )
-    labels = json.loads((ENSEMBLE / "labels.json").read_text(encoding="utf-8"))
-    keys: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    for path in sorted((ENSEMBLE / "predictions").glob("*.jsonl.gz")):
-        right = set(labels[path.name.removesuffix(".jsonl.gz")])
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for row in map(json.loads, lines):
-                if row["model_patch"]:
-                    name = row["instance_id"]
-                    keys[name, normalise(row["model_patch"]).key].append(name in right)
-    return empty, sum(sum(found) * (len(found) - sum(found)) for found in keys.values())

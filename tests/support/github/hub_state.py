@@ -175,7 +175,7 @@ class GitHubState(State):
         `installed` gives the App access.
 
         Raises:
-            ValueError: the name is not valid, or taken.
+            ValueError: the name is taken.
             GitCommandFailed: git rejects the branch name or a path.
         """
         repo = self.create_repo(full_name, default_branch)

@@ -22,12 +22,6 @@ async def show_repo_installation(call: RestCall) -> RestResponse:
     return RestResponse(200, repository_json.installation(state.app, repo.installation))
 
 
-async def show_rate_limit(call: RestCall) -> RestResponse:
-    hub = hub_of(call)
-    facts, search = hub.limit.summary(), hub.search_limit.summary()
-    return RestResponse(200, {"resources": {"core": facts, "search": search}, "rate": facts})
-
-
 async def convert_manifest(call: RestCall) -> RestResponse:
     """Exchange the code of a new App for its keys, once."""
     made = hub_of(call).new_apps.pop(call.parts["code"], None)
@@ -69,5 +63,4 @@ OPERATIONS = (
     operation("POST", "/app-manifests/{code}/conversions", convert_manifest, "open"),
     operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),
     operation("GET", "/repos/{of}/{name}/installation", show_repo_installation, "app"),
-    operation("GET", "/rate_limit", show_rate_limit),
 )

@@ -66,8 +66,7 @@ class RestRouter(rest_router.RestRouter):
     async def run(self, entry: Operation, call: RestCall) -> RestResponse:
         async with self._hub.faults.apply(call.method, call.path):
             if entry.needs not in ("app", "open") and call.token is not None:
-                if not call.path.startswith("/rate_limit"):
-                    self._hub.limit.spend()
+                self._hub.limit.spend()
                 check_installation(self._hub, call.token, writes=call.method != "GET")
                 if moved := self._hub.find_moved(_read_name(call)):
                     return _redirect(self._hub, moved, call)

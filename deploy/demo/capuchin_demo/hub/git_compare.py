@@ -52,12 +52,6 @@ def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
     return found
 
 
-def diff_text(git: GitRepo, old: str, new: str) -> str:
-    """The whole diff, as `git diff` prints it."""
-    out = git.ask("diff", "--no-color", "-M", old, new)
-    return out.decode("utf-8", "replace")
-
-
 def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
     """The hunks of a patch, from the first `@@`; empty for binary files and pure renames."""
     out = git.ask("--literal-pathspecs", "diff", "--no-color", "-M", old, new, "--", *paths)
@@ -77,5 +71,6 @@ def changed_files(pull: Pull) -> list[ChangedFile]:
 
 
 def pull_diff(pull: Pull) -> str:
-    """The whole diff of a pull request."""
-    return diff_text(pull.repo.git, fork_point(pull), pull.head_sha)
+    """The whole diff of a pull request, as `git diff` prints it."""
+    out = pull.repo.git.ask("diff", "--no-color", "-M", fork_point(pull), pull.head_sha)
+    return out.decode("utf-8", "replace")

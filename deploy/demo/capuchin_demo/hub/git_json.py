@@ -262,18 +262,6 @@ def _pull_references(repo: Repo, sha: str) -> list[Json]:
     ]
 
 
-def blob(repo: Repo, sha: str, content: bytes) -> Json:
-    """`blob`, always base64."""
-    return {
-        "sha": sha,
-        "node_id": node_id("B", int(sha[:12], 16)),
-        "size": len(content),
-        "url": f"{repo.api_url}/git/blobs/{sha}",
-        "content": wrap_base64(content),
-        "encoding": "base64",
-    }
-
-
 def full_branch(repo: Repo, name: str, head: Json) -> Json:
     """`branch-with-protection`; nothing is protected here."""
     here = f"{repo.api_url}/branches/{quote(name)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -77,16 +76,10 @@ class State:
     # Accounts and repositories
 
     def add_user(self, login: str, *, organization: bool = False) -> User:
-        """Find the account, or create it.
-
-        Raises:
-            ValueError: the name is not valid.
-        """
+        """Find the account, or create it."""
         known = self.users.get(login.lower())
         if known is not None:
             return known
-        if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", login):
-            raise ValueError(f"{login!r} is not a login: letters, digits and hyphens, at most 39")
         kind = "Organization" if organization else "User"
         account = User(self.site, self.next_id(), login, kind)
         self.users[login.lower()] = account
@@ -102,7 +95,7 @@ class State:
         """Create a repository with one commit of `files` and give the App access.
 
         Raises:
-            ValueError: the name is not valid, or taken.
+            ValueError: the name is taken.
             GitCommandFailed: git rejects a path.
         """
         repo = self.create_repo(full_name, "main")
@@ -114,12 +107,10 @@ class State:
         """Create an empty repository.
 
         Raises:
-            ValueError: the name is not valid, or taken.
+            ValueError: the name is taken.
             GitCommandFailed: git rejects the branch name.
         """
         owner, _, name = full_name.partition("/")
-        if not re.fullmatch(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}", name):
-            raise ValueError(f"{name!r} is not a repository name")
         if full_name.lower() in self.repos:
             raise ValueError(f"{full_name} exists already")
         account = self.add_user(owner)

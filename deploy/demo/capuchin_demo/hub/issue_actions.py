@@ -42,7 +42,6 @@ def open_issue(
     body: str | None,
     by: User,
     labels: Iterable[str] = (),
-    assignees: Iterable[User] = (),
 ) -> Issue:
     """Open an issue.
 
@@ -57,8 +56,6 @@ def open_issue(
     issue.add_to_timeline(by, "opened this")
     state.emit_change(issue, "opened", by)
     add_labels(state, issue, labels, by)
-    for user in assignees:
-        assign(state, issue, user, by)
     return issue
 
 
@@ -214,22 +211,6 @@ def emit_comment(state: State, comment: Comment, action: str, by: User, **more: 
         **more,
     }
     state.emit("issue_comment", comment.issue.repo, by, payload)
-
-
-def set_labels(state: State, issue: Issue, names: list[str], by: User) -> None:
-    """Replace all labels of an issue."""
-    wanted = {name.lower() for name in names}
-    for name in [name for name in issue.labels if name.lower() not in wanted]:
-        remove_label(state, issue, name, by)
-    add_labels(state, issue, names, by)
-
-
-def unassign(state: State, issue: Issue, user: User, by: User) -> None:
-    """Unassign a person, if assigned."""
-    if user in issue.assignees:
-        issue.assignees.remove(user)
-        issue.add_to_timeline(by, f"unassigned {user.login}")
-        state.emit_change(issue, "unassigned", by, assignee=repository_json.user(user))
 
 
 def delete_issue(state: State, issue: Issue, by: User) -> None:

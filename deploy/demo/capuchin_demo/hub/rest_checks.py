@@ -77,10 +77,6 @@ async def create_run(call: RestCall) -> RestResponse:
     return RestResponse(201, git_json.check_run(call.repo, run, call.state.app_json))
 
 
-async def show_run(call: RestCall) -> RestResponse:
-    return RestResponse(200, git_json.check_run(call.repo, find_run(call), call.state.app_json))
-
-
 async def change_run(call: RestCall) -> RestResponse:
     _require_app(call)
     run = find_run(call)
@@ -174,7 +170,6 @@ OPERATIONS = (
     operation("POST", REPO + "/check-suites", create_suite, WRITE),
     operation("PATCH", REPO + "/check-suites/preferences", set_preferences, WRITE),
     operation("POST", REPO + "/check-runs", create_run, WRITE),
-    operation("GET", REPO + "/check-runs/{run}", show_run, READ),
     operation("PATCH", REPO + "/check-runs/{run}", change_run, WRITE),
     operation("GET", REPO + "/check-runs/{run}/annotations", list_annotations, READ),
     operation("GET", REPO + "/commits/{ref...}/check-suites", list_suites, READ),

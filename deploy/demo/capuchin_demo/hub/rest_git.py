@@ -6,12 +6,11 @@ import asyncio
 import base64
 import binascii
 import re
-from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from capuchin_demo.hub import git_compare, git_json, pull_actions
-from capuchin_demo.hub.git_repository import ChangedFile, Commit, GitRepo, Signature, write_object
+from capuchin_demo.hub.git_repository import Commit, GitRepo, Signature
 from capuchin_demo.hub.github_errors import GitCommandFailed, Refusal, not_found
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
@@ -108,14 +107,11 @@ def _create_commit(call: RestCall) -> RestResponse:
     for parent in parents:
         if git.object_kind(str(parent)) != "commit":
             raise Refusal(422, "Parent SHA does not exist or is not a commit object")
-    author = _parse_signature(body.get("author"), call.bearer.actor)
-    by = (
-        _parse_signature(body.get("committer"), call.bearer.actor)
-        if body.get("committer")
-        else author
-    )
-    sha = git.write_commit(tree, parents, message, author, by)
-    if call.bearer.installation is not None and not {"author", "committer"} & body.keys():
+    who = call.bearer.actor
+    email = f"{who.id}+{who.login}@users.noreply.{urlsplit(who.site.url).hostname}"
+    by = Signature(who.login, email, now())
+    sha = git.write_commit(tree, parents, message, by, by)
+    if call.bearer.installation is not None:
         call.state.site.verified.add(sha)  # GitHub signs what an App commits without a name
     return RestResponse(201, git_json.git_commit(call.repo, git.read_commit(sha)))
 
@@ -126,18 +122,6 @@ async def show_git_commit(call: RestCall) -> RestResponse:
         raise not_found()
     commit = await asyncio.to_thread(git.read_commit, sha)
     return RestResponse(200, git_json.git_commit(call.repo, commit))
-
-
-def _parse_signature(fields: Json | None, user: User) -> Signature:
-    if not fields:
-        host = urlsplit(user.site.url).hostname
-        return Signature(user.login, f"{user.id}+{user.login}@users.noreply.{host}", now())
-    when = fields.get("date")
-    try:
-        at = datetime.fromisoformat(when).astimezone(UTC) if when else now()
-        return Signature(str(fields["name"]), str(fields["email"]), at)
-    except (KeyError, ValueError):
-        raise Refusal(422, "Invalid request.\n\nauthor needs name and email") from None
 
 
 def resolve_tree(git: GitRepo, name: str) -> str:
@@ -208,34 +192,6 @@ async def set_ref(call: RestCall, name: str, sha: str, before: dict[str, str]) -
     )
 
 
-async def show_commit(call: RestCall) -> RestResponse:
-    """Show a commit by id, branch or tag; with the `sha` media type only its id."""
-    rev, git = call.parts["ref"], call.repo.git
-    sha = await asyncio.to_thread(git.resolve, rev)
-    if sha is None:
-        raise Refusal(422, f"No commit found for SHA: {rev}")
-    if "sha" in call.headers.get("accept", ""):
-        return RestResponse(200, sha.encode(), {"content-type": "application/vnd.github.sha"})
-    one = await asyncio.to_thread(git.read_commit, sha)
-    changed = await asyncio.to_thread(_diff_to_parent, call, one)
-    added = sum(change.additions for change in changed)
-    removed = sum(change.deletions for change in changed)
-    return RestResponse(
-        200,
-        {
-            **commit_json(call, one),
-            "stats": {"total": added + removed, "additions": added, "deletions": removed},
-            "files": [git_json.diff_entry(call.repo, c, sha) for c in changed],
-        },
-    )
-
-
-def _diff_to_parent(call: RestCall, one: Commit) -> list[ChangedFile]:
-    git = call.repo.git
-    parent = one.parents[0] if one.parents else write_object(git.path, "tree", b"")
-    return git_compare.diff_files(git, parent, one.sha)
-
-
 async def create_blob(call: RestCall) -> RestResponse:
     require_not_empty(call.repo.git)
     body = call.json()
@@ -244,30 +200,7 @@ async def create_blob(call: RestCall) -> RestResponse:
         raise Refusal(422, 'Invalid request.\n\n"content" wasn\'t supplied.')
     data = _decode(content, str(body.get("encoding", "utf-8")))
     sha = await asyncio.to_thread(call.repo.git.write_blob, data)
-    shape = git_json.blob(call.repo, sha, b"")
-    return RestResponse(201, {"sha": sha, "url": shape["url"]})
-
-
-async def show_blob(call: RestCall) -> RestResponse:
-    sha, git = call.parts["sha"], call.repo.git
-    if await asyncio.to_thread(git.object_kind, sha) != "blob":
-        raise not_found()
-    data = await asyncio.to_thread(git.read_object, "blob", sha)
-    if "raw" in call.headers.get("accept", ""):
-        return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
-    return RestResponse(200, git_json.blob(call.repo, sha, data))
-
-
-async def show_tree(call: RestCall) -> RestResponse:
-    """Show a tree by its id, or of a branch or commit."""
-    git = call.repo.git
-    try:
-        sha = await asyncio.to_thread(resolve_tree, git, call.parts["sha"])
-    except Refusal:
-        raise not_found() from None
-    recursive = bool(call.query.get("recursive"))
-    lines = await asyncio.to_thread(lambda: git.list_entries(sha, recursive=recursive))
-    return RestResponse(200, git_json.tree(call.repo, sha, lines))
+    return RestResponse(201, {"sha": sha, "url": f"{call.repo.api_url}/git/blobs/{sha}"})
 
 
 def _decode(content: str, encoding: str) -> bytes:
@@ -302,7 +235,7 @@ async def move_ref(call: RestCall) -> RestResponse:
 
 
 async def compare(call: RestCall) -> RestResponse:
-    """Compare `base...head`; with the `diff` media type, return the text of the diff."""
+    """Compare `base...head`."""
     base, dots, head = call.parts["basehead"].partition("...")
     resolved = [await asyncio.to_thread(call.repo.git.resolve, rev) for rev in (base, head)]
     if not dots or resolved[0] is None or resolved[1] is None:
@@ -315,9 +248,6 @@ def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
     compared = git_compare.compare(git, base, head)
     if compared.merge_base is None:
         raise Refusal(404, "No common ancestor between the two.")
-    if "diff" in call.headers.get("accept", ""):
-        text = git_compare.diff_text(git, compared.merge_base, head).encode()
-        return RestResponse(200, text, {"content-type": "application/vnd.github.diff"})
     log = git.log(head, without=base)[::-1]
     changed = git_compare.diff_files(git, compared.merge_base, head)
     status = ("identical", "behind", "ahead", "diverged")[
@@ -348,8 +278,6 @@ def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
 OPERATIONS = (
     operation("GET", REPO + "/compare/{basehead...}", compare, READ),
     operation("POST", GIT + "/blobs", create_blob, WRITE),
-    operation("GET", GIT + "/blobs/{sha}", show_blob, READ),
-    operation("GET", GIT + "/trees/{sha...}", show_tree, READ),
     operation("POST", GIT + "/commits", create_commit, WRITE),
     operation("GET", GIT + "/matching-refs/{ref...}", list_matching_refs, READ),
     operation("POST", GIT + "/refs", create_ref, WRITE),
@@ -360,5 +288,3 @@ OPERATIONS = (
     operation("DELETE", GIT + "/refs/{ref...}", delete_ref, WRITE),
     operation("GET", REPO + "/commits", list_commits, READ),
 )
-LAST_OPERATIONS = (operation("GET", REPO + "/commits/{ref...}", show_commit, READ),)
-"""Its refs match what the others' paths have after a ref."""

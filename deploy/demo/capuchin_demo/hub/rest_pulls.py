@@ -87,12 +87,7 @@ async def create_pull(call: RestCall) -> RestResponse:
 
 
 async def show_pull(call: RestCall) -> RestResponse:
-    """Show a pull request; with the `diff` media type, the text of its diff."""
-    pull = find_pull(call)
-    if "diff" in call.headers.get("accept", ""):
-        text = await asyncio.to_thread(git_compare.pull_diff, pull)
-        return RestResponse(200, text.encode(), {"content-type": "application/vnd.github.diff"})
-    return RestResponse(200, issue_json.pull(pull))
+    return RestResponse(200, issue_json.pull(find_pull(call)))
 
 
 async def change_pull(call: RestCall) -> RestResponse:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 from capuchin_demo.hub import git_json, repository_json
-from capuchin_demo.hub.git_repository import Entry
 from capuchin_demo.hub.github_errors import Refusal, not_found
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.state import AppInstallation, Repo, now, stamp
@@ -143,9 +142,9 @@ async def show_installation(call: RestCall) -> RestResponse:
 
 
 async def show_contents(call: RestCall) -> RestResponse:
-    """A file, a folder's listing, or, with the raw media type, a file's bytes."""
+    """A file or a folder's listing."""
     rev = call.query.get("ref") or call.repo.default_branch
-    path = call.parts.get("path", "").strip("/")
+    path = call.parts["path"]
     return await asyncio.to_thread(_read_contents, call, rev, path)
 
 
@@ -158,27 +157,10 @@ def _read_contents(call: RestCall, rev: str, path: str) -> RestResponse:
     if entry is None:
         raise not_found()
     if entry.kind == "tree":
-        folder = f"{path}/" if path else ""
-        inside = [replace(line, path=folder + line.path) for line in git.list_entries(entry.sha)]
+        inside = [replace(e, path=f"{path}/{e.path}") for e in git.list_entries(entry.sha)]
         return RestResponse(200, [git_json.content(call.repo, line, rev) for line in inside])
-    if entry.kind != "blob":
-        shape = git_json.content(call.repo, entry, rev)
-        return RestResponse(200, {**shape, "submodule_git_url": "", "git_url": None})
     data = git.read_object("blob", entry.sha)
-    if "raw" in call.headers.get("accept", ""):
-        return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
-    return RestResponse(200, _file_json(call.repo, entry, rev, data))
-
-
-def _file_json(repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, object]:
-    shape = git_json.content(repo, entry, rev, data)
-    if shape["type"] == "symlink":
-        del shape["content"], shape["encoding"]
-        return {**shape, "target": data.decode("utf-8", "replace")}
-    # For larger files, GitHub leaves `content` empty and requires the raw media type.
-    if len(data) > 1024 * 1024:
-        return {**shape, "content": "", "encoding": "none"}
-    return shape
+    return RestResponse(200, git_json.content(call.repo, entry, rev, data))
 
 
 async def show_user(call: RestCall) -> RestResponse:
@@ -189,8 +171,6 @@ async def show_user(call: RestCall) -> RestResponse:
 
 
 OPERATIONS = (
-    operation("GET", REPO + "/contents", show_contents, "contents:read"),
-    operation("GET", REPO + "/contents/", show_contents, "contents:read"),
     operation("GET", REPO + "/contents/{path...}", show_contents, "contents:read"),
     operation("GET", REPO + "/branches/{branch...}", show_branch, "contents:read"),
     operation("GET", "/app/hook/deliveries", list_deliveries, "app"),

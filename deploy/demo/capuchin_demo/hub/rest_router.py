@@ -27,7 +27,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *rest_pulls.OPERATIONS,
     *rest_checks.OPERATIONS,
     *rest_git.OPERATIONS,
-    *rest_git.LAST_OPERATIONS,
 )
 
 PREFIX = "/api/v3"
