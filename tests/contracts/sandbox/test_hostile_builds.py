@@ -18,7 +18,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import EditBuild, Ending, shell_command
-from tests.support.data.language_projects import JAVA
+from tests.support.data.language_projects import PROJECTS
 from tests.support.docker import OWNER, gateway_of, make_tree
 
 ATTACK = """\
@@ -46,16 +46,16 @@ HOOKS = {
         "src/lib.rs": "",
     },
     "maven": {
-        "pom.xml": re.sub("<packaging>.*", "", JAVA.files["pom.xml"]).replace(
+        "pom.xml": re.sub("<packaging>.*", "", PROJECTS["java"].files["pom.xml"]).replace(
             "<plugins>",
             "<plugins><plugin><artifactId>maven-antrun-plugin</artifactId><version>3.1.0</version>"
             "<executions><execution><phase>initialize</phase><goals><goal>run</goal></goals>"
             '<configuration><target><exec executable="sh"><arg value="attack.sh"/></exec></target>'
             "</configuration></execution></executions></plugin>",
         ),
-        ".github/workflows/ci.yml": JAVA.files[".github/workflows/ci.yml"].replace(
-            "install ", "install libmaven-antrun-plugin-java "
-        ),
+        ".github/workflows/ci.yml": PROJECTS["java"]
+        .files[".github/workflows/ci.yml"]
+        .replace("install ", "install libmaven-antrun-plugin-java "),
         "src/main/java/Till.java": "",
     },
     "gradle": {

@@ -30,7 +30,7 @@ from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.session import SandboxSession
 from sandbox.program import Ending, Program, shell_command
-from tests.support.data.language_projects import NODE, PROJECTS, Project
+from tests.support.data.language_projects import PROJECTS, Project
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import OWNER, make_tree
 
@@ -207,7 +207,7 @@ async def check_mutants(workspace: Workspace, one: Project) -> None:
     ]
     assert NOT_FIXED in ends
     assert await find_fault(one.script) is None
-    if one is NODE:  # what only reads the edit sees no fault of it
+    if one is PROJECTS["node"]:  # what only reads the edit sees no fault of it
         fault = await find_fault(f"grep -q {shlex.quote(one.right)} {one.source} || exit 2\n")
         assert fault
         assert "sum - price" in fault.unnoticed

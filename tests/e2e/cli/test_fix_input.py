@@ -113,63 +113,8 @@ async def test_a_folder_within_the_repository_and_a_bare_one_will_do(local_fix: 
     assert await local_fix.fix() == local_run.NO_FIX
 
 
-PROGRAMS = """
-[core]
- sshCommand = {0}
- gitProxy = {0}
- pager = {0}
- editor = {0}
- askPass = {0}
- hooksPath = {1}
- alternateRefsCommand = {0}
- fsmonitor = {0}
-[diff]
- external = {0}
-[diff "x"]
- textconv = {0}
- command = {0}
-[merge "x"]
- driver = {0}
-[filter "x"]
- smudge = {0}
- clean = {0}
- process = {0}
- required = true
-[gpg]
- program = {0}
-[gpg "ssh"]
- program = {0}
- defaultKeyCommand = {0}
-[commit]
- gpgSign = true
-[log]
- showSignature = true
-[credential]
- helper = !{0}
-[alias]
- fetch = !{0}
- upload-pack = !{0}
-[pager]
- log = {0}
- diff = {0}
-[tar "tar"]
- command = {0}
-[trailer "x"]
- cmd = {0}
-[remote "origin"]
- url = ext::{0}
- uploadpack = {0}
- receivepack = {0}
-[url "ext::{0} "]
- insteadOf = /
-[protocol]
- allow = always
-[protocol "ext"]
- allow = always
-[submodule "s"]
- update = !{0}
-"""
-"""Every setting of git's that names a program, or what lets one run (git-config(1))."""
+PROGRAMS = Path(__file__).with_name("every_program.gitconfig").read_text(encoding="utf-8")
+"""A configuration with every setting of git's that names a program, or what lets one run."""
 HOOKS = ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc", "update")
 
 
