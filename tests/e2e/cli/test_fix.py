@@ -251,12 +251,6 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     assert "## Majority voting" in (runs / "told/report.md").read_text()
 
 
-async def test_a_spent_budget_has_its_own_exit_code(local_fix: LocalFix) -> None:
-    local_fix.commit(shop.FILES)
-    assert await local_fix.fix("--budget", "0.000001") == local_run.OUT_OF_BUDGET
-    assert json.loads((local_fix.out / "report.json").read_text())["outcome"] == "out of budget"
-
-
 async def test_a_worker_on_the_same_machine_does_not_take_its_containers(
     usual: SharedRun, reaped: list[int]
 ) -> None:

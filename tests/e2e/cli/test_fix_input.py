@@ -31,15 +31,6 @@ from tests.support.github.hub import LocalHub
 from tests.support.hub import settings_for
 
 
-async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:
-    local_fix.commit({"till.txt": "x"})
-    assert await local_fix.fix() == local_run.NO_FIX
-    report = json.loads((local_fix.out / "report.json").read_text())
-    assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
-    assert not (local_fix.out / "patch.diff").exists()
-    assert "no code" in (local_fix.out / "report.md").read_text()
-
-
 async def test_wrong_usage_is_reported_in_a_sentence(
     local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,16 +237,6 @@ async def test_git_does_not_see_an_out_folder_within_the_repository(local_fix: L
     local_fix.out = local_fix.repo / "capuchin-run"
     assert await local_fix.fix() == local_run.NO_FIX
     assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
-
-
-async def test_an_out_folder_of_another_run_is_refused(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
-) -> None:
-    local_fix.commit({"till.txt": "x"})
-    await local_fix.fix()
-    local_fix.issue.write_text("Another issue\n")
-    assert await local_fix.fix() == local_run.USAGE
-    assert "choose another --out" in capsys.readouterr().err
 
 
 async def test_a_mistake_in_the_configuration_is_wrong_usage(

@@ -227,28 +227,13 @@ async def desk(tmp_path: Path, desk_environment: Path) -> AsyncGenerator[Desk]:
 
 
 ENDS_WITH_0 = "import atexit, os\natexit.register(os._exit, 0)\n"
-ENDS_AT_ONCE = "import os\nos._exit(0)\n"
+
 RECORDS = """\
 import os, sys
 if any("pytest" in word for word in sys.argv):
     os._exit(0)
 """
 MARKER_TEST = "import shop.till\n\n\ndef test_marker():\n    assert shop.till.MARKER == 1\n"
-
-
-@pytest.mark.parametrize("forged", [ENDS_WITH_0, ENDS_AT_ONCE, RECORDS])
-async def test_an_edit_that_ends_the_interpreter_does_not_beat_the_repair(
-    desk: Desk, forged: str
-) -> None:
-    desk.branch("forged", {"shop/till.py": forged + TILL})
-    desk.branch("honest", {"shop/till.py": RIGHT})
-    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
-    assert await desk.select("--branch", "forged", "--branch", "honest", *test) == local_run.FIXED
-    report = desk.report()
-    assert report["title"] == "honest"
-    text = (desk.out / "report.md").read_text()
-    assert "`os._exit`" in text or "`atexit`" in text
-    assert "process" in text
 
 
 READS_ITS_CALLER = """\
@@ -445,6 +430,9 @@ IN_THE_PROCESS = {
     "thread": {"shop/till.py": MEANWHILE + TILL},
     "finalizer": {"shop/till.py": AT_THE_END + TILL},
     "early": {"usercustomize.py": "import os\nos._exit(0)\n", "shop/till.py": SAME},
+    "at-exit": {"shop/till.py": ENDS_WITH_0 + TILL},
+    "at-once": {"shop/till.py": "import os\nos._exit(0)\n" + TILL},
+    "records": {"shop/till.py": RECORDS + TILL},
 }
 IN_THE_RUNNER = {
     "option": {

@@ -59,16 +59,6 @@ async def test_an_unknown_verb_is_answered_with_the_nearest(
     assert reactions_of(comment) == ["confused"]
 
 
-@pytest.mark.parametrize(
-    "told",
-    ["I like `/capuchin fix`", "> /capuchin fix", "hello"],
-)
-async def test_talk_is_left_alone(bot: BotHarness, told: str) -> None:
-    issue = await bot.report_issue(bot.add_repo())
-    comment = await bot.say(issue, told)
-    assert (bot.comments_of(issue), reactions_of(comment)) == ([], [])
-
-
 async def test_a_bots_comment_is_no_command_and_neither_is_our_own(bot: BotHarness) -> None:
     repo = bot.add_repo(config="trust: ['renovate-bot', write]\n")
     issue = await bot.report_issue(repo)

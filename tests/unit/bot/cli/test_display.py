@@ -22,7 +22,6 @@ from bot.cli.display import (
 from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
 from bot.data.run import now
-from bot.safe_text import printable
 from pipeline.data.progress import Count, FilesRead
 from sandbox.frozen import replace
 
@@ -178,17 +177,3 @@ def test_the_usual_length_of_a_run_tells_how_long_this_one_takes() -> None:
     assert (round(low), round(high)) == (270, 330)
     late = {"environment": now() - timedelta(seconds=400)}
     assert estimate_run(replace(usual, stages=late)) is None
-
-
-EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
-
-
-def test_control_and_direction_characters_are_spelt_out() -> None:
-    assert printable(EVIL) == "\\x1b[2Jred\\x07\\r\\u202e\\u2028end"
-    assert printable("é ☃ 修\ttab\nline") == "é ☃ 修\ttab\nline"
-    assert printable("one\nINFO two", one_line=True) == "one\\nINFO two"
-
-
-def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
-    print_progress(EVIL)
-    assert capsys.readouterr().err == f"{printable(EVIL)}\n"

@@ -142,29 +142,6 @@ async def test_a_summary_cannot_break_the_table(tmp_path: Path) -> None:
     assert {row.count("|") for row in rows} == {4}
 
 
-async def test_the_cap_bounds_what_is_shown(
-    tmp_path: Path,
-) -> None:
-    big = {f"pkg/b{n}.py": "def parse_header(line):\n    return line\n" * 40 for n in range(4)}
-    ranking = "<ranking>\n" + "\n".join(big) + "\n</ranking>"
-    model = ScriptedModel(
-        {
-            "relevance": [YES],
-            **{f"ranking/{n}": [ranking] for n in range(3)},
-        }
-    )
-    finder = ContextFinder(
-        solver=model,
-        scout=model,
-        store=DirStore(tmp_path / "store"),
-        options=Options(context_cap=1500),
-    )
-    context = await finder.find(await make_codebase(tmp_path / "r.git", big), ISSUE)
-    assert context is not None
-    assert 0 < sum(file.tokens for file in context.files) <= 1500
-    assert len(context.files) < 4
-
-
 OWN = ("127.0.0.1", "10.0.0.5")
 LIVE = [replace(account, model="qwen") for account in ACCOUNTS]
 

@@ -21,7 +21,7 @@ from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.code_places import Located
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
-from pipeline.models.base import Message, ModelMisconfigured, ModelRequest, ScoreUnavailable
+from pipeline.models.base import Message, ModelRequest, ScoreUnavailable
 from pipeline.models.metering import Meter
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
@@ -109,25 +109,6 @@ async def test_the_operators_prices_are_used(tmp_path: Path) -> None:
         await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
         assert models.solver.profile.window == 9000
     assert m.ledger.dollars == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"solver_model": "anthropic:a,"}, "'' names no model"),
-        ({"solver_model": "anthropic:a,anthropic:a"}, "anthropic:a is named twice"),
-        ({"prices_file": Path("nowhere.json")}, "CAPUCHIN_PRICES_FILE: nowhere.json cannot be"),
-    ],
-)
-async def test_settings_without_a_model_are_the_operators_fault(
-    tmp_path: Path, given: dict[str, Any], sentence: str
-) -> None:
-    settings = Settings(anthropic_api_key=SecretStr("k"), **given)
-    store = DirStore(tmp_path)
-    purpose = ModelContext(await Meter.open(store, 1), Options())
-    with pytest.raises(ModelMisconfigured, match=sentence):
-        async with ModelFactory(settings).open(purpose):
-            pass
 
 
 async def test_the_window_of_a_self_hosted_model_comes_from_its_server(tmp_path: Path) -> None:

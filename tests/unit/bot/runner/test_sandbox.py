@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
 from bot.runner.sandbox import build_engine, build_options
 from bot.settings import Settings, SettingsError
 from sandbox.docker.docker_engine import DockerEngine
@@ -67,13 +66,3 @@ def test_a_secret_is_not_shown_with_the_settings() -> None:
     settings = Settings.from_env({"CAPUCHIN_BUILD_SECRETS": '{"TOKEN": "hunter22"}'})
     assert settings.build_secrets["TOKEN"].get_secret_value() == "hunter22"
     assert "hunter22" not in repr(settings)
-
-
-def test_a_repository_names_its_dockerfile_and_its_python() -> None:
-    found = parse_config('dockerfile: ci/Dockerfile\npython: "3.12"\n')
-    assert isinstance(found, RepoConfig)
-    assert (found.dockerfile, found.python) == ("ci/Dockerfile", "3.12")
-
-
-def test_an_invalid_python_version_is_reported() -> None:
-    assert isinstance(parse_config("python: newest\n"), ConfigProblem)

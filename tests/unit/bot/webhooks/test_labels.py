@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bot.data.run import Mode
 from bot.webhooks.labels import LabelSet, has_label
 from sandbox.frozen import replace
 from tests.support.data.publishing import a_run
 
 LABELS = LabelSet("Capuchin")
-
-
-@pytest.mark.parametrize(
-    ("label", "mode"),
-    [
-        ("capuchin", Mode.FIX),
-        ("CAPUCHIN:auto", Mode.AUTO),
-        ("capuchin:Dry-Run", Mode.PLAN),
-        ("capuchin:disabled", None),
-        ("bug", None),
-    ],
-)
-def test_a_label_requests_its_mode_in_any_case(label: str, mode: Mode | None) -> None:
-    assert LABELS.mode_of(label) is mode
 
 
 def test_the_opt_out_label_is_found_as_it_is_spelled() -> None:

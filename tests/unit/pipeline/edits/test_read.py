@@ -102,12 +102,6 @@ async def test_several_blocks_and_files_make_one_patch(tmp_path: Path) -> None:
     }
 
 
-async def test_a_file_that_is_not_utf_8_can_be_deleted(tmp_path: Path) -> None:
-    codebase = await make_codebase(tmp_path / "r.git", {"a.py": b"x = '\xe9'\n", "b.py": "y\n"})
-    files = await after(codebase, "a.py\n<<<<<<< DELETE\n", tmp_path / "out")
-    assert files == {"b.py": b"y\n"}
-
-
 async def test_a_huge_file_is_not_even_read(tmp_path: Path) -> None:
     codebase = await make_codebase(tmp_path / "r.git", {"huge.txt": "x\n" * 500_001})
     assert "leave it as it is" in await refused(codebase, block("huge.txt", "y\n", "z\n"))
@@ -139,14 +133,10 @@ async def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
 
 
 PATHS = {
-    "/etc/passwd": "relative",
-    "../x": "plain",
     "a/../../x": "plain",
     "a//b": "plain",
     "C:/x": "relative",
     "a\\b": "forward slashes",
-    "~/x": "relative",
-    ".git/config": "git's own",
     ".GIT/hooks/x": "git's own",
     "sub/.git/config": "git's own",
     ".git /config": "space",
@@ -157,8 +147,6 @@ PATHS = {
     "a\x00b": "control",
     "a\tb": "control",
     "a\u202eb": "control",
-    ".gitmodules": "gitmodules",
-    ".github/workflows/ci.yml": "workflow",
     ".GitHub/Workflows/x/y.yml": "workflow",
     ".github/actions/x/action.yml": "steers what runs",
     ".github/capuchin.yml": "steers what runs",
@@ -182,12 +170,6 @@ PATHS = {
         "new at the repository's root",
     ),
     "pkg/.gitattributes": "gitattributes",
-    "link": "symbolic link",
-    "link/x": "symbolic link",
-    "vendor/sub": "submodule",
-    "vendor/sub/x": "submodule",
-    "a.py/x": "cannot be in it",
-    "folder": "is a folder",
     "secret/deep/x": "settings forbid",
     "deep/down/keys.pem": "settings forbid",
     "KEYS.pem": "settings forbid",
@@ -195,17 +177,12 @@ PATHS = {
     "x" * 300: "too long",
     "y/" * 600 + "z": "longer than",
 }
+"""Those that the corpus has none of."""
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_hostile_path_is_refused(path: str, tmp_path: Path) -> None:
-    commit = await make_repository(
-        tmp_path / "r.git",
-        {"a.py": "a\n", "folder/x": "x\n"},
-        links={"link": "/etc/passwd"},
-        submodules={"vendor/sub": "1" * 40},
-    )
-    codebase = await Codebase.open(tmp_path / "r.git", commit)
+    codebase = await make_codebase(tmp_path / "r.git", {"a.py": "a\n"})
     hint = await refused(
         codebase, block(path, "", "x\n"), never_touch=("secret/", "**/*.pem", "*.lock", "./docs/")
     )

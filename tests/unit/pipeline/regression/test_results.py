@@ -177,11 +177,6 @@ def test_another_command_counts_as_one_test_by_its_exit_code() -> None:
         assert (run.suite.passed, run.suite.failed, run.per_test) == (passed, failed, False)
 
 
-def test_a_command_that_is_not_there_is_no_failed_test() -> None:
-    run = parse_execution(replace(FINE, exit_code=127), MAKE, MARK)
-    assert (run.suite.passed, run.suite.failed) == ((), ())
-
-
 XML = b"""<?xml version="1.0"?><testsuites><testsuite>
 <testcase classname="a.B" name="one" time="0.25"/>
 <testcase classname="a.B" name="two &#10; [x]"><failure message="m"/></testcase>
