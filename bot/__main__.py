@@ -1,7 +1,5 @@
 """`python -m bot` is `capuchin`."""
 
-from __future__ import annotations
-
 import sys
 
 from bot.cli import main

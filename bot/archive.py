@@ -6,8 +6,6 @@ conditional writes, which some stores lack.
 Source: docs.rs/object_store, `AmazonS3Builder`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import tempfile

@@ -1,7 +1,5 @@
 """Puts the bot together from the settings: the one place where all its parts meet."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import logging

@@ -29,8 +29,6 @@ BotError
 The pipeline and the sandbox have trees of their own (`pipeline.run_errors`, `sandbox.errors`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 

@@ -7,8 +7,6 @@ itself reverted does not count.
 Our records hold the confidence of each, before any correction; GitHub shows what became of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta

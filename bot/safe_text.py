@@ -1,7 +1,5 @@
 """Untrusted text made safe to post as Markdown, or to print on a terminal or in a log."""
 
-from __future__ import annotations
-
 import re
 
 from pipeline.codebase.grammars import grammar_of

@@ -4,8 +4,6 @@ A document gets the tables whose marks it has; `capuchin.example.yml` and `capuc
 are written whole.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -3,8 +3,6 @@
 A worker may die at any line; the next one starts at the top and finds what is done already.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bot.admission.check import check_admission

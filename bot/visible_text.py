@@ -5,8 +5,6 @@ every kind, attributes, alternative texts, titles, definitions of links and word
 are on no page. What is left is written as plain Markdown again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache

@@ -4,8 +4,6 @@ A line for each check: `ok`, `FAILED`, or `NOT RUN` with the reason. A check tha
 is never reported as passed. Exits 1 after a failure. Writes build/sbom.cdx.json.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ module assigns at its top level. The floors of a package are the longest chain o
 direct children; a circle is a group of modules each of which reaches the others by imports.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """A hook of mkdocs: links to files outside `docs` lead to the repository."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -5,8 +5,6 @@ https://slsa.dev/provenance/v1: the digests of the artifacts, the commit, the lo
 that the container is based on, and the builder.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

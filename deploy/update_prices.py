@@ -6,8 +6,6 @@ LiteLLM (https://github.com/BerriAI/litellm) collects the prices that providers 
 page that each was taken from. What the file says of models by hand, such as a window, stays.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Writes and safely reads `run.tar.zst`, the record of a run."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

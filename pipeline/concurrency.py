@@ -1,7 +1,5 @@
 """Jobs that run at the same time, all cancelled when one fails."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress

@@ -9,8 +9,6 @@ A machine is data (`State`, saved after every step) and four methods: the first 
 read a reply, what to run, how to report the run. The loop handles attempts, limits and checkpoints.
 """
 
-from __future__ import annotations
-
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The sandbox has no network to observe. The only evidence is the messages of prog
 resolve a name or reach an address. A test can print anything: these are hints.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from ipaddress import ip_address

@@ -1,7 +1,5 @@
 """Repeats a run's verdict from its bundle, without executing anything or asking a model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parses a model's reply: exactly one block of the right kind, or a hint."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

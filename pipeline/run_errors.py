@@ -1,7 +1,5 @@
 """What can end a run early, besides errors of models and of the sandbox."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Ceiling = Literal["run", "repository", "installation", "time"]

@@ -3,8 +3,6 @@
 edits ─▶ Adopted ─▶ their tests, given tests, or else written tests ─▶ Judge ─▶ Choice
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ The result of each arrow is saved under its own key: after a crash, `solve` resu
 unfinished step; after completion, it asks no model and runs nothing.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pipeline import reasons

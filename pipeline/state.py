@@ -1,7 +1,5 @@
 """The state of a machine: plain data, saved after every step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeVar

@@ -4,8 +4,6 @@ Redis and the folders of the command line hold `{"format": 8, "record": …}`. R
 a saved model changes, even by a new field: only documents of this one format are read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

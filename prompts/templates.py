@@ -1,7 +1,5 @@
 """Renders a prompt from its template."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

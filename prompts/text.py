@@ -1,7 +1,5 @@
 """Text for a reader, a model or a person: counts and lists in words, shortened, what is seen."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Why no connection was made, as a clause for people."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Callable, Iterator

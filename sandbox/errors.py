@@ -1,7 +1,5 @@
 """What can go wrong with the sandbox itself, in contrast to the code that runs in it."""
 
-from __future__ import annotations
-
 
 class SandboxError(Exception):
     """The sandbox failed. This says nothing about the code that ran in it.

@@ -1,7 +1,5 @@
 """The base of plain data in every room, and the checked way to make a changed copy of it."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Annotated, Any, TypeVar
 

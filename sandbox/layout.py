@@ -1,7 +1,5 @@
 """Paths, users and labels that all backends share."""
 
-from __future__ import annotations
-
 from typing import Final
 
 UID: Final = 10001

@@ -3,8 +3,6 @@
 The parts that do something know no observer; without one, a report costs next to nothing.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a sandbox is asked to run, within which limits, and what it reports of it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The lock is of the folder itself: a lock file in it would be among the files of its user.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A checkout as one value, and archives on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

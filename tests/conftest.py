@@ -1,7 +1,5 @@
 """Fixtures that every folder may use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

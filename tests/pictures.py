@@ -4,8 +4,6 @@ Those of a wide window go to `docs/pictures`, where the README shows them; those
 `build/pictures`, to be looked at.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import re

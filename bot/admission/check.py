@@ -1,7 +1,5 @@
 """Whether a run may begin: requester, issue, repository, daily quotas; one polite refusal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

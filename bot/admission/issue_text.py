@@ -1,7 +1,5 @@
 """The issue as the model reads it, fixed when the run begins."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads a repository's settings from GitHub: the organisation's defaults, then its own file."""
 
-from __future__ import annotations
-
 import asyncio
 
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository

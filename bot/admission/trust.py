@@ -5,8 +5,6 @@ untrusted people wrote or edited after the request are always left out, because 
 have read them (a race between check and use).
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterable, Iterable
 from datetime import datetime
 

@@ -4,8 +4,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget or time, 
 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

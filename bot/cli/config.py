@@ -1,7 +1,5 @@
 """`capuchin config`: checks, prints and describes a repository's settings file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -3,8 +3,6 @@
 `docs/fix.md` describes the events.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping

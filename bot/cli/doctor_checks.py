@@ -1,7 +1,5 @@
 """The checks of `capuchin doctor` on this machine and Redis, and `doctor --clean`."""
 
-from __future__ import annotations
-
 import asyncio
 import platform
 import re

@@ -1,7 +1,5 @@
 """The checks of `capuchin doctor` on GitHub and on the models."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator

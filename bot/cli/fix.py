@@ -3,8 +3,6 @@
 With a URL it reads the issue and its repository from GitHub; it never writes to GitHub.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time

@@ -1,7 +1,5 @@
 """A run from the command line: its options, its job, its errors, and the files that it leaves."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import dataclasses

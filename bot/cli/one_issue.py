@@ -5,8 +5,6 @@ there will ever be: what it writes promises nothing that a later command would n
 what people asked for in the repository since the last time is done, too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

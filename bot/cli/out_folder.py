@@ -5,8 +5,6 @@ Each document has a seal (HMAC-SHA-256), whose key lies in the user's own state 
 without one counts as absent.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """`capuchin replay BUNDLE`: repeats the votes and the selection of a run without a model."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """`report.json`, `report.md` and the edits as files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import PurePath

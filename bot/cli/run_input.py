@@ -8,8 +8,6 @@ From GitHub, an issue and its repository are read with the App's token if the Ap
 without a token, which is enough for public repositories. Nothing is written there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import codecs
 import hashlib

@@ -1,7 +1,5 @@
 """`capuchin select`: chooses among diffs and branches from anywhere."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`capuchin serve`: the web server that receives GitHub's webhooks."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

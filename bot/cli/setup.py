@@ -1,7 +1,5 @@
 """`capuchin setup`: creates the GitHub App and saves its keys."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """The local web server that sends the browser to GitHub and receives it back."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json

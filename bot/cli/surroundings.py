@@ -1,7 +1,5 @@
 """Whether this system can be the host of a run, said before anything is begun."""
 
-from __future__ import annotations
-
 import os
 import resource
 from pathlib import Path

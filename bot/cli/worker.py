@@ -1,7 +1,5 @@
 """`capuchin worker`: executes runs until it receives a signal."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """Executes queued requests: checks who gave a command, acknowledges it, calls its verb."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from contextlib import suppress

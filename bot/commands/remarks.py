@@ -1,7 +1,5 @@
 """Answers what people say without a command: on the issue of a run, or to us."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from bot.admission.repository_settings import read_config

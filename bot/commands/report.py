@@ -3,8 +3,6 @@
 Our records show how runs ended and what they cost; GitHub shows what happened to pull requests.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta

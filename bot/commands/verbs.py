@@ -3,8 +3,6 @@
 Every effect is find-or-create, because the command may run again.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, Literal
 
 from bot.commands.command import Answer, CommandContext, CommandHandler

@@ -1,7 +1,5 @@
 """Replies to `judge` and `use`, which choose among existing edits."""
 
-from __future__ import annotations
-
 from typing import Final, Literal, NamedTuple
 
 from bot.comments.evidence import describe_suite

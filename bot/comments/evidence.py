@@ -1,7 +1,5 @@
 """The first lines of a pull request: before, after, suite, confidence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """More evidence and its limits: suite, further scripts, and what it does not show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 

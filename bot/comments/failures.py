@@ -1,7 +1,5 @@
 """Why a run failed, was stopped, waits, or found no fix."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final, get_args

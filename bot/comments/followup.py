@@ -1,7 +1,5 @@
 """Comments and check runs on our own pull requests. Untrusted values are made inert."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final

@@ -1,7 +1,5 @@
 """Title, commit messages and body of a pull request, in the repository's template."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple

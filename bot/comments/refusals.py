@@ -1,7 +1,5 @@
 """Why the bot does not start a run, or ends one early: status comments, and replies to people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from bot.comments.failures import LABEL_AGAIN

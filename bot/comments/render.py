@@ -1,7 +1,5 @@
 """Renders long texts from `templates/NAME.md.j2`, where untrusted values pass a filter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

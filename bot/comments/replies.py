@@ -3,8 +3,6 @@
 Untrusted values are made inert.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """The files a model saw, the environment, and the hosts that received code."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Comments and checks on a repository's settings file, and the proposed file."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The reply to `stats`: the outcomes of the bot's work in a repository."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The status comment of an issue: one function per state, with checklist and queue position."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A finished edit that is not published: why, what helps, and the edit itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Edits × scripts as a Markdown table, the unedited code first, with each edit's standing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bot.data.marks import (

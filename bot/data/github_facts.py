@@ -1,7 +1,5 @@
 """The fields of GitHub's responses that we read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, NamedTuple, cast

@@ -4,8 +4,6 @@ Edits run against scripts (which show the issue), the reproduction test (which i
 repository's own tests. The ends of runs have theirs in `RunStatus.words`.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from pipeline.data.suite_reports import TestOutcome

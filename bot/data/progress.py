@@ -1,7 +1,5 @@
 """How far a run has come: stages and counts, for people."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

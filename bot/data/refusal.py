@@ -1,7 +1,5 @@
 """Why a run may not begin or continue, and why `use` cannot replace an edit."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from bot.data.github_facts import ExistingWork

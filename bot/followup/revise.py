@@ -1,7 +1,5 @@
 """Revises a pull request: follows reviews and resolves conflicts, with new commits and answers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Looks at the state of one of our pull requests and does what is due."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import suppress
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Feedback beyond them is not lost: it waits for the next day.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from bot.admission.check import claim_quota, refuse

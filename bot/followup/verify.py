@@ -1,7 +1,5 @@
 """Shows the evidence as a check run, and verifies it again when the base or the head changes."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Final
 

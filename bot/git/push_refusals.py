@@ -4,8 +4,6 @@ https://docs.github.com/repositories/configuring-branches-and-merges-in-your-rep
 https://docs.github.com/code-security/secret-scanning/working-with-secret-scanning-and-push-protection
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

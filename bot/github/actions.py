@@ -4,8 +4,6 @@ The token is one of its own, so that an installation which has not accepted this
 nothing else.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from bot.github.repository_api import RepositoryApi

@@ -1,7 +1,5 @@
 """The GitHub App: its identity, its installations, and access to each repository."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping

@@ -1,7 +1,5 @@
 """Check runs: an App's verdict on a commit, with annotations at lines of files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal

@@ -6,8 +6,6 @@ token until then; ten concurrent first requests create ten tokens; and its key f
 contains no server, so one GitHub could receive the token of another.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping

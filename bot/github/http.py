@@ -5,8 +5,6 @@ the URL unquoted (a label `..` would name the issue itself), and their response 
 (107 of GitHub's 329 example payloads do not parse).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """Issues, their comments, reactions and labels."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 

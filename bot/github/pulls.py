@@ -1,7 +1,5 @@
 """Pull requests."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from typing import Final

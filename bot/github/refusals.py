@@ -7,8 +7,6 @@ https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence

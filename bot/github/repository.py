@@ -1,7 +1,5 @@
 """One repository as the App's installation sees it."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The client of one repository; reactions and lists of changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime

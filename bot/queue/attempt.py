@@ -1,7 +1,5 @@
 """One worker's go at one run, to its end or to handing it back."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping

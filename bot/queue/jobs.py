@@ -4,8 +4,6 @@ A job that asks to begin a run may be lost or repeated: leases and the sweep dec
 on. A request is kept by arq until it is carried out; a worker that dies leaves it to another.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Whose turn it is, and each run's place in the queue."""
 
-from __future__ import annotations
-
 import heapq
 import logging
 from collections import Counter

@@ -1,7 +1,5 @@
 """What each worker does at intervals: recover lost events, stop idle runs, clean up, archive."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence

@@ -1,7 +1,5 @@
 """A worker: takes up runs, with a limit per lane."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

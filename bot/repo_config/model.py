@@ -4,8 +4,6 @@
 standard: https://github.com/redhat-developer/yaml-language-server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

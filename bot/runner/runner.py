@@ -1,7 +1,5 @@
 """Runs the pipeline for a job: opens its sandbox and its models, and returns one outcome."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,7 +1,5 @@
 """Builds the sandbox engine of the settings."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 from typing import Final

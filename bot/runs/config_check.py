@@ -1,7 +1,5 @@
 """A check run on pull requests that edit the settings file, with each mistake at its line."""
 
-from __future__ import annotations
-
 import asyncio
 
 from bot.comments.settings_file import check_summary, check_title

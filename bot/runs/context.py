@@ -1,7 +1,5 @@
 """What the steps of one run work with."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator

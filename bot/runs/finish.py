@@ -3,8 +3,6 @@
 A run whose pull request is open by then has a result, and ends as a success.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass

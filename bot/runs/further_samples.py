@@ -1,7 +1,5 @@
 """Continues a finished run on the same commit: what it has found is taken over, not made again."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -4,8 +4,6 @@ GitHub refuses the push of an App without the permission `workflows` if a workfl
 the default branch's, and a branch on commits that were taken out by force would bring them back.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bot.data.job import VerificationRequest

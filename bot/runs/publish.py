@@ -6,8 +6,6 @@ finds what is there and opens no second pull request.
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress

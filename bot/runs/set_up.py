@@ -1,7 +1,5 @@
 """What repositories need on which the App was just installed."""
 
-from __future__ import annotations
-
 import logging
 from typing import Final
 

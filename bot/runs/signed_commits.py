@@ -5,8 +5,6 @@ Where GitHub does not make them, or makes other ones, an operator's SSH key sign
 https://docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The one comment that shows the state of a run, with its place in the queue."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress

@@ -3,8 +3,6 @@
 The contents of a pull request are untrusted data; only the sandbox applies and runs them.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from bot.comments.candidates import PULL_PROBLEMS, render_pull_verdict

@@ -5,8 +5,6 @@ nothing is force-pushed. A branch with somebody else's commit stays as it is.
 Every effect is find-or-create, as in `bot.runs.publish`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Final

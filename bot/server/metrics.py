@@ -1,7 +1,5 @@
 """Metrics for Prometheus. They name no repository, person or issue: anyone may read them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

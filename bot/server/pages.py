@@ -1,8 +1,6 @@
 """The HTML of the runs. The templates escape all text; a page loads only our style, and our script
 if it is live."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,7 +1,5 @@
 """The runs as JSON, for programs of the operator: `GET /api/runs`."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from bot.data.run import Mode, Run

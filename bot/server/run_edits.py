@@ -1,7 +1,5 @@
 """The edits of a finished run for its page: edits × scripts by letter, with diffs and outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """What a run's page shows: stages with times, models, cost."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """Elements of SVG pictures, for the charts of the dashboard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 

@@ -1,7 +1,5 @@
 """The runs that are not finished: which a worker has, and which wait for one."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncGenerator, Awaitable
 from typing import Final, NamedTuple, cast

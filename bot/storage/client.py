@@ -1,7 +1,5 @@
 """The Redis client; what its errors and unreadable records mean."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ A line is kept for longer than its run. It is written in the step in which the r
 (`bot.storage.lease`), so each is there once.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterable

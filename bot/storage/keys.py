@@ -61,8 +61,6 @@ arq adds `arq:job:`, `arq:in-progress:`, `arq:retry:` and `arq:result:` before t
 are `{run}#{starts}` and `request:{id}` behind the prefix.
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from bot.data.run import Login, RepoRef, RunId

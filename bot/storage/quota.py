@@ -1,7 +1,5 @@
 """What has limits: the runs and the refusals of a day, and our writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final

@@ -1,7 +1,5 @@
 """What is known of requests beside their jobs: equal bodies, turns, which wait for a run."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import UTC, datetime
 from typing import Final

@@ -1,7 +1,5 @@
 """The record of each run: at most one active run an issue, none lost."""
 
-from __future__ import annotations
-
 import logging
 import zlib
 from collections.abc import Awaitable

@@ -1,7 +1,5 @@
 """Which workers are alive, what only one of them does, what one must finish before it stops."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Generator

@@ -5,8 +5,6 @@ Records are the standard library's. `structlog.contextvars` adds what is bound w
 and `status`, `failure` and `cause` on the line of a run's end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -3,8 +3,6 @@
 Labels take few values: no repository, person or issue is among them.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ GitHub sends the events of installations to every App unasked, and Apps cannot l
 https://docs.github.com/webhooks/webhook-events-and-payloads#installation
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

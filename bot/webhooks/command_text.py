@@ -4,8 +4,6 @@ What stands in quotes, in code or in an HTML comment is no command. Nor is what 
 mid-line, but it asks for an answer: its author may have meant one.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Collection, Iterator

@@ -3,8 +3,6 @@
 A new trigger is one payload with its `to_request`, and one line in the tables.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final, TypeVar

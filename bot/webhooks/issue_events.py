@@ -3,8 +3,6 @@
 Of an edited comment only a command counts that was not there before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final

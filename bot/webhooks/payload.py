@@ -1,7 +1,5 @@
 """Verifies the signature of a delivery, and holds what all payloads share."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,7 +1,5 @@
 """What reviews, checks, labels and pushes ask for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import datetime

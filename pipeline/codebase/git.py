@@ -1,7 +1,5 @@
 """Runs the git binary isolated from the user's configuration."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource

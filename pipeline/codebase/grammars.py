@@ -1,7 +1,5 @@
 """The tree-sitter grammar of a file, and which of its nodes are comments, strings or locals."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ gigabytes in one step that nothing interrupts. The process has limits for both, 
 environment, which holds the keys.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import hashlib

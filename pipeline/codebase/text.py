@@ -1,7 +1,5 @@
 """Decodes a file's bytes and back; glob patterns of paths."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

@@ -1,7 +1,5 @@
 """Reads a unified diff leniently: git's or plain; renames, binary parts, modes, CRLF."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Chooses the files of a codebase that the solver sees."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

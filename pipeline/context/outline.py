@@ -1,7 +1,5 @@
 """Where the definitions of a file start, how deeply they are nested, and their headers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

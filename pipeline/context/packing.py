@@ -1,7 +1,5 @@
 """Packs files into a token budget: whole if they fit, else their relevant parts."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

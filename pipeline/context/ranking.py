@@ -1,7 +1,5 @@
 """The solver ranks the relevant files; several rankings are merged into one."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Asks the scout about every file: as many parallel requests as its server takes, none twice."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing

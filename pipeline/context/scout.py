@@ -1,7 +1,5 @@
 """The scout reads one file, and its verdict in whatever form it comes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -3,8 +3,6 @@
 https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html#tokenizer-api
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence

@@ -1,7 +1,5 @@
 """The part of a codebase that the model sees, how it was found, and where the cause may be."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, Literal
 

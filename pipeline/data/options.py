@@ -1,7 +1,5 @@
 """The options of one run of the pipeline."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field

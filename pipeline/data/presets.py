@@ -4,8 +4,6 @@ They are controls: `presets.toml` names the section or table of every value. Wha
 open stays as it is.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Collection
 from functools import cache

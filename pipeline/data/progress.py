@@ -4,8 +4,6 @@ The pipeline emits them through `Workspace.report`; `bot.data.progress` folds th
 see. What a resumed run finds in its store is reported again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """The results of test runners, and the evidence about edits that follows from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Turns what a command left in its checkout into an edit; the guards of written edits apply."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path

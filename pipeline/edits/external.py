@@ -3,8 +3,6 @@
 Their contents are data: a path, link or workflow in them is never opened here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Runs the repository's own formatters, sealed, on the files that an edit changes."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shlex

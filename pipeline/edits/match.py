@@ -1,7 +1,5 @@
 """Finds the lines of a search block in a file and replaces them."""
 
-from __future__ import annotations
-
 import difflib
 import html
 import re

@@ -1,7 +1,5 @@
 """The name of a file in the line before a block: models decorate it in many ways."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Container

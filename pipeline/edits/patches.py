@@ -1,7 +1,5 @@
 """Changed contents to a diff; which paths an edit may name."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """An edit as a model writes it, to a diff or a reason to refuse it."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import difflib

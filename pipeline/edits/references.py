@@ -1,7 +1,5 @@
 """Numbers of issues that an edit mentions, and nobody gave."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ Everything runs in the sealed sandbox on the unedited code. The results are save
 that neither a restarted run nor another run on the same image repeats the work.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

@@ -1,7 +1,5 @@
 """The facts about the environment in every conversation of a model that works in it."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

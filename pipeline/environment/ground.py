@@ -1,8 +1,6 @@
 """What lies in a tree against what reported: the test files, and the projects that hold them, from
 which a run has a result. It knows names of tests and files, and no tool."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator

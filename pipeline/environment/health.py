@@ -1,7 +1,5 @@
 """The health of an environment: the rule that grades it, kinds of failures."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ plan ─▶ build ─▶ check ─▶ healthy: done · usable: one more · broke
 The best is kept. Every attempt is saved, so that a restarted run resumes where it stopped.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import hashlib

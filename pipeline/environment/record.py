@@ -1,7 +1,5 @@
 """The attempts to make an environment, with their results: plain data, saved with the run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final

@@ -4,8 +4,6 @@ Its commands have only the rights of the build container. The environment's heal
 they succeeded, never the model.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final

@@ -4,8 +4,6 @@ Plain samples get neither. They are independent draws, as the paper's are and as
 chosen edit's probability assumes.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Writes an edit, and may rewrite the script that tests it."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import dataclass
 

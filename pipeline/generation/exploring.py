@@ -4,8 +4,6 @@ As mini-swe-agent, it has no session: each command is a program of its own, in a
 checkout with the edit so far, and what it changes there is the edit from then on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """One sample's scripts that are to report the issue, and how they ended on the unedited code."""
 
-from __future__ import annotations
-
 import re
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Writes a script that reports the issue on the unedited code (CodeMonkeys, section 2.2)."""
 
-from __future__ import annotations
-
 from pipeline.data.progress import Written
 from pipeline.data.types import NOT_FIXED, Issue
 from pipeline.generation.scripts import TestingState, reports_by_itself

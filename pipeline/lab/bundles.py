@@ -1,7 +1,5 @@
 """Finished runs, and what their tests and edits cost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping, Sequence

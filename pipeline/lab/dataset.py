@@ -1,7 +1,5 @@
 """SWE-bench instances, predictions, labels, ensembles."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """SWE-bench verdicts in our own environments; edits of known worth."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Writes an evaluation: report, figures, and the chosen edits as predictions."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

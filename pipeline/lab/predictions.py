@@ -1,7 +1,5 @@
 """Evaluates selection methods on members' predictions."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

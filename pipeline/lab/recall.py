@@ -1,7 +1,5 @@
 """How often the right files and places are found."""
 
-from __future__ import annotations
-
 import asyncio
 import glob
 import re

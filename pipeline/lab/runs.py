@@ -1,7 +1,5 @@
 """Evaluates selection methods on finished runs; scaling with samples."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scores of selection methods, their intervals and calibration."""
 
-from __future__ import annotations
-
 import math
 import random
 from array import array

@@ -1,7 +1,5 @@
 """Work on many instances that several machines share; its results, which are files."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

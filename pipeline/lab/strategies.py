@@ -1,7 +1,5 @@
 """SWE-Reasoner's strategies by budget."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from itertools import combinations

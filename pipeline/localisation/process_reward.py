@@ -1,7 +1,5 @@
 """How probably an answer of the search is right."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The stages: which files, then which definitions have to change."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from abc import abstractmethod

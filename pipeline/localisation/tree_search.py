@@ -5,8 +5,6 @@
 Each machine, each score and the result are saved under keys of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

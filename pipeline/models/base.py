@@ -1,7 +1,5 @@
 """The one question we ask of any model; probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol

@@ -1,7 +1,5 @@
 """A model as people write it; its price, window and destination."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from functools import cache

@@ -1,7 +1,5 @@
 """The tests that an edit may affect."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The commands that may run a repository's own tests, and which of the tests to run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Compares two runs of the same tests; controls that must fail."""
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Tells how far a run of tests is."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The few tests that concern an edit's changes, and their runs."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

@@ -1,7 +1,5 @@
 """Parses the wrapper's output from inside the sandbox, as untrusted data."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """Runs a command in the sandbox, once, and saves the run."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,8 +1,6 @@
 """Runs the repository's tests on edits: all once on the unedited code, then the relevant ones on
 each."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Collection, Sequence

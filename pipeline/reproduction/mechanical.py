@@ -1,7 +1,5 @@
 """The rungs without a model: the edit's own tests, the wrapped script, the script as a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipeline.codebase.git import GitFailed

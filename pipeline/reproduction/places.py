@@ -1,7 +1,5 @@
 """Finds the place of the reproduction test: the test file nearest to the edit, or beside it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Runs one test without and with the edit; how it is run here."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The test extends the nearest test file, or is a new file beside it. Correct bloc
 model is asked again only for missing or wrong ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Control runs that must fail, under names that no edit can know; whose tests decide."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import Sequence

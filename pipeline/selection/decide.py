@@ -1,7 +1,5 @@
 """The final decision among the finalists, with the files they change."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

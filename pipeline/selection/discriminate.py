@@ -1,7 +1,5 @@
 """Scripts that tell finalists apart, or a choice by reading."""
 
-from __future__ import annotations
-
 import difflib
 import textwrap
 from collections import Counter

@@ -1,7 +1,5 @@
 """Explains a choice in sentences of our own. Names of tests in them are untrusted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, TestOutcome

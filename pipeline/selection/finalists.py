@@ -1,7 +1,5 @@
 """What a model sees of the edits it chooses between, and why others are missing."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

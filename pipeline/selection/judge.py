@@ -5,8 +5,6 @@ candidates ─▶ VoteTable ─▶ Contest ─▶ finalists ─▶ a model, or a
 Independent of how the edits were written and of what happens with the verdict.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import Container, Mapping, Sequence

@@ -5,8 +5,6 @@ section 3.3), so where no run carries a choice, the pair is asked about again in
 not where the model found, by a script, that both do the same: then either may win.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass

@@ -25,8 +25,6 @@ earlier candidate.
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
 
-from __future__ import annotations
-
 from pipeline.data.options import SelectionMethod
 from pipeline.selection.scoring.features import best, measure_extent
 from pipeline.selection.scoring.standings import Standings

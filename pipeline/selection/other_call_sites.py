@@ -1,7 +1,5 @@
 """Weighs a script that reaches the lines that the chosen edit changes from elsewhere."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 

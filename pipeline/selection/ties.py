@@ -4,8 +4,6 @@ Each brought test runs with each of the other edits. Only a test that passes wit
 brought it counts: this is the control.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Runs every test on every candidate and on the unedited code (CodeMonkeys, section 2.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

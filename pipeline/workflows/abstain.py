@@ -6,8 +6,6 @@ Where scripts already pass, the commit that fixed the issue is looked for: witho
 are told, and may find something left; if none shows it by a script, the issue is not reproduced.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """What people say on the issue while a run works: heard by each step that begins later."""
 
-from __future__ import annotations
-
 from pipeline.data import progress
 from pipeline.data.types import Issue
 from pipeline.resources import Workspace

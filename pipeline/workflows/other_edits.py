@@ -1,7 +1,5 @@
 """Another edit of the run: tried, put in place, or proposed unproven."""
 
-from __future__ import annotations
-
 import asyncio
 
 from pipeline.codebase.unified_diff import list_paths, remove_files

@@ -1,7 +1,5 @@
 """The saved outcome of a run, and the models it worked with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

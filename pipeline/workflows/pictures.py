@@ -1,7 +1,5 @@
 """Reads an issue's pictures once, so that every later step, and every model, has them as text."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from pipeline.data.types import Issue

@@ -3,8 +3,6 @@
 Judgement ─▶ Reproduction ─▶ another choice? ─▶ a case that remains? ─▶ one more sample
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipeline.data.code_places import Context

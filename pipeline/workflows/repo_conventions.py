@@ -1,7 +1,5 @@
 """What this repository expects of an edit apart from the code."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 It ends with an answer to the reviewers, and with an edit only if the reproduction test passes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

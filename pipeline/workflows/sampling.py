@@ -1,7 +1,5 @@
 """Draws samples, each a test and then an edit, in waves, and stops when more are not worth it."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Repeats the reproduction test on the unedited code and with a change, without a model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -4,8 +4,6 @@ A container without a profile falls under it, too; one whose profile has `userns
 https://gitlab.com/apparmor/apparmor/-/wikis/unprivileged_userns_restriction
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -3,8 +3,6 @@
 `python -m sandbox.docker.base_image` builds it if it is missing.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import sys

@@ -4,8 +4,6 @@ Its RUN lines run as root in their container, on the restricted network of build
 memory, processors, processes and time. They see no secret.
 """
 
-from __future__ import annotations
-
 import io
 import tarfile
 import tempfile

@@ -5,8 +5,6 @@ network, but as the same unprivileged user and under the same seccomp filter as 
 sees no secret, except those that the operator gives to builds.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

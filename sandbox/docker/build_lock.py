@@ -1,7 +1,5 @@
 """A lock between all threads and processes of one user on one machine that build the same image."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

@@ -6,8 +6,6 @@ second, on the network that the operator names, answers: a proxy and a cache of 
 No host, neighbour, private network or resolver is in reach of a build's own packets.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

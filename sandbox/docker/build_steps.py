@@ -1,7 +1,5 @@
 """The shell lines of a build, the files that go in, the record read back, and the disk limit."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """One execution in a container of its own."""
 
-from __future__ import annotations
-
 import json
 import logging
 import secrets

@@ -1,7 +1,5 @@
 """The daemon: where it is, how to connect (socket, TLS, SSH), our labels, translated errors."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ host does not support that, in a container each (`cold_execution.py`). The SDK b
 calls run in threads: as many executions at once as `DockerOptions.parallel`, over all sandboxes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import threading

@@ -3,8 +3,6 @@
 Every function raises `SandboxUnavailable` if Docker does not answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

@@ -1,7 +1,5 @@
 """Where Docker's own client would look for the daemon."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

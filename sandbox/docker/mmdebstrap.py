@@ -1,7 +1,5 @@
 """A Debian root file system for Docker, made with mmdebstrap where no registry answers."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

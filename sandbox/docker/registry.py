@@ -5,8 +5,6 @@ the manifest is read first, layers come from the registry alone, and their bytes
 unpack: https://github.com/opencontainers/distribution-spec/blob/main/spec.md
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

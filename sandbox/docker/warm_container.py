@@ -1,7 +1,5 @@
 """Starts and ends warm containers on a Docker daemon. Blocking."""
 
-from __future__ import annotations
-
 import logging
 
 import docker

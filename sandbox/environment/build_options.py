@@ -1,7 +1,5 @@
 """The operator's options for builds, and the variables of build steps."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Mapping, Sequence

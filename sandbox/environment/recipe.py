@@ -1,7 +1,5 @@
 """A recipe and the attempt it belongs to; the record of its installation."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Annotated

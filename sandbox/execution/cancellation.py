@@ -1,7 +1,5 @@
 """Waits in the event loop for blocking work in threads; cancelling it leaves nothing running."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar

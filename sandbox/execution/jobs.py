@@ -6,8 +6,6 @@ it. The wrapper and that code share a process: code that searches the process fo
 it. This wall is against cheap forgeries, not against those.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import dataclasses

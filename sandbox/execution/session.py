@@ -1,7 +1,5 @@
 """One open sandbox: a prepared image and the executions in it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress

@@ -4,8 +4,6 @@ finds out whether this host supports them.
 Blocking: runs in threads.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """A warm container or pod, whose process 1 runs one execution after another. Blocking."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

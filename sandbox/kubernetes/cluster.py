@@ -3,8 +3,6 @@
 The SDK has no types; its answers are checked where they are used.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

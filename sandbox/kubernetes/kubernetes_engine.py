@@ -1,7 +1,5 @@
 """The engine whose sandboxes are pods. Environments are built by a Docker daemon and pushed."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -4,8 +4,6 @@
 holds for the nodes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

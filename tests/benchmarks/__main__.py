@@ -1,7 +1,5 @@
 """`python -m tests.benchmarks [--only NAME,NAME]`: run, print tables, write build/bench.json."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """The demo's private Redis, with nothing from earlier demos."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path

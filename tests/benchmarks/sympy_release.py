@@ -1,7 +1,5 @@
 """A large real package: the source release of SymPy 1.12, as its makers published it, and edits."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import io

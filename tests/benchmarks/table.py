@@ -1,7 +1,5 @@
 """One measured figure beside its baseline, and how a list of them is printed and written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """What each of these tests starts from."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """The stand-ins for GitHub and the model: the one file here that imports what is ours alone."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Generator

@@ -1,7 +1,5 @@
 """What a person or a program outside has: a command, an environment, a shell, a web client."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

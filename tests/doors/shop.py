@@ -1,7 +1,5 @@
 """Edits of the small repository with a bug, and a script that judges them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

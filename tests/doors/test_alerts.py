@@ -1,7 +1,5 @@
 """An alert on its whole way: server, Prometheus with the shipped rules, Alertmanager, a person."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Generator

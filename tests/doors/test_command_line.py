@@ -1,7 +1,5 @@
 """Commands, their options and their exit codes. The prose of the help is free to change."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import entry_points
 from pathlib import Path

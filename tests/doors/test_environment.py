@@ -4,8 +4,6 @@
 refused. It is edited by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pytest

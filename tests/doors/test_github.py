@@ -3,8 +3,6 @@
 One scene is played before all tests, with a server and a worker that were really started.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """The routes of a server that was really started, their answers, and the names of metrics."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

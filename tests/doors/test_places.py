@@ -1,7 +1,5 @@
 """Files of this repository that others name: in a shell, in an editor, in a workflow, at GitHub."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

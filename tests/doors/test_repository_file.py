@@ -1,7 +1,5 @@
 """`.github/capuchin.yml`: where it is, its keys, its mistakes; capuchin.schema.json has more."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

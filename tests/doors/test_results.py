@@ -3,8 +3,6 @@
 One run of `capuchin fix` is played before all tests, with a recorded model and a real sandbox.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Generator, Mapping

@@ -1,7 +1,5 @@
 """Death at a moment that matters: as soon as GitHub has carried out an effect."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

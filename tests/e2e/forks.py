@@ -1,7 +1,5 @@
 """Pull requests from a fork that nobody here knows."""
 
-from __future__ import annotations
-
 from capuchin_demo.hub.git_repository import Signature
 from capuchin_demo.hub.pull_actions import NewPull, open_pull
 from capuchin_demo.hub.state import Pull, Repo, now

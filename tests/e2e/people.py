@@ -1,7 +1,5 @@
 """What people do on GitHub: they open repositories and issues, set labels and comment."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 

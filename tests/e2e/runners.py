@@ -1,7 +1,5 @@
 """Pipelines whose answers a test chooses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A tiny repository with a bug and a test folder, and recorded answers that find it."""
 
-from __future__ import annotations
-
 from capuchin_demo.recorded.recording import RecordedAnswer, Recording
 
 TITLE = "total() subtracts"

@@ -11,8 +11,6 @@ seed 1, inputs of at most 16 KiB; slow ones are shown without failing, as the ma
 Exits 1 after a failure, and 2 where atheris is not installed: then nothing was fuzzed.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import importlib.util

@@ -4,8 +4,6 @@ To instrument takes much longer than to import, and one process does it for all 
 then follows modules that are not its own, which makes it slower.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import io

@@ -1,7 +1,5 @@
 """Mutations that libFuzzer lacks: long repetitions, where slow parsers show, and words."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

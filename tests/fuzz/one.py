@@ -3,8 +3,6 @@
 `python -m tests.fuzz.one NAME FILE…` parses these inputs once each, without a fuzzer.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

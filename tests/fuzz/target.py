@@ -1,7 +1,5 @@
 """What a fuzzer calls, what counts as a failure, and where its inputs are kept."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import time

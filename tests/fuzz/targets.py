@@ -1,7 +1,5 @@
 """Every parser of untrusted input, by the name of its folder in `corpus`."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

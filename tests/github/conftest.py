@@ -1,7 +1,5 @@
 """`make test-github`: a real account where `CAPUCHIN_TEST_*` is set, or else the local GitHub."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path

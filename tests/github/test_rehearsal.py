@@ -1,7 +1,5 @@
 """What people and the bot do to each other on GitHub, through its API alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bot.data.run import RunStatus

@@ -1,7 +1,5 @@
 """A folder of our own in each of this machine's control group hierarchies (version 1)."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--kubernetes FOLDER`: the programs of a cluster; the tests that need one are skipped without."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

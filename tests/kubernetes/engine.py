@@ -1,7 +1,5 @@
 """The engine that the tests run in the cluster, and what of our manifests it needs there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions

@@ -1,7 +1,5 @@
 """Small container images, made by hand in the form of `docker save`."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

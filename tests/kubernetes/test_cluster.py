@@ -1,7 +1,5 @@
 """What our manifests, permissions and pods are to a real API server, and what it does to them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """The contracts of executions, commands, isolation and limits, held by pods of a real cluster."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -3,8 +3,6 @@
 To write the page's part anew, empty it between its marks and run this test.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Trainers learn eight rows by heart; a killed one goes on; tokens are those served."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`--vllm FOLDER`: an environment with vLLM in it; the tests that need it are skipped without."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path

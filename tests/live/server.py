@@ -1,7 +1,5 @@
 """Starts the vLLM server of these tests."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

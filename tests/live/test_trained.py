@@ -1,7 +1,5 @@
 """Adapters of our trainers behind a real vLLM: its scores are those that TRL and PEFT compute."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """The context stage against a real vLLM with a real, tiny model: the wire, not the judgement."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import httpx

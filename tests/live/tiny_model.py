@@ -6,8 +6,6 @@ Run by vLLM's own Python: transformers and tokenizers are not among our dependen
 """
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

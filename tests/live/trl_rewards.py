@@ -6,8 +6,6 @@ not trained itself, on every pair alone.
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false, reportUntypedBaseClass=false
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

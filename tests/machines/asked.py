@@ -1,7 +1,5 @@
 """A whole run over a real socket: what the service receives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs with four edits, chosen by one method each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pipeline.data.options import Options

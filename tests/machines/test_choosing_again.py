@@ -1,7 +1,5 @@
 """A script that reaches the changed lines from elsewhere can overturn the choice."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

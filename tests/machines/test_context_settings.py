@@ -1,7 +1,5 @@
 """What a repository's configuration says of reading, seen through a whole run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

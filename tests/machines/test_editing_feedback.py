@@ -1,7 +1,5 @@
 """What an editing machine hears about its edit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.data.types import Selection

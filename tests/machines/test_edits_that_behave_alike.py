@@ -1,7 +1,5 @@
 """Edits that no script tells apart: a model may, and else the smallest wins."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

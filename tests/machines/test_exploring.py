@@ -1,7 +1,5 @@
 """The exploring machine, with commands that really run; other tests run them sealed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An informed sample takes an edit that it was shown by its number, and its fault travels."""
 
-from __future__ import annotations
-
 from bot.comments.pull_request import pull_body
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options

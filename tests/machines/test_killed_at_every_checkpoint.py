@@ -1,7 +1,5 @@
 """A run of ten samples whose worker dies at any checkpoint: little is repeated, nothing is lost."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

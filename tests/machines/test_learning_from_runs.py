@@ -1,7 +1,5 @@
 """Rows train what is served: a run is made, and each row equals a request that it sent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

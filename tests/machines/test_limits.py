@@ -1,7 +1,5 @@
 """The limits of a run: money, time, tokens; what is good enough is delivered all the same."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

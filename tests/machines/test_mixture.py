@@ -1,7 +1,5 @@
 """Several kinds of machines and models in one run."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.data.options import Generator, Options

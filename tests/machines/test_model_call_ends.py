@@ -1,7 +1,5 @@
 """Each way in which a model call ends, and what comes of the sample and of the run."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """Before any edit is written: what is fixed already, and what is no fault of this code."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

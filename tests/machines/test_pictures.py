@@ -1,7 +1,5 @@
 """An issue's pictures become text, once, for every later step."""
 
-from __future__ import annotations
-
 from pipeline.data.types import Picture, Selection
 from pipeline.models.base import ModelMisconfigured
 from sandbox.frozen import replace

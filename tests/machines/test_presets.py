@@ -1,7 +1,5 @@
 """Both papers' methods as published: what the service receives in a whole run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

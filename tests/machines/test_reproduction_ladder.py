@@ -1,7 +1,5 @@
 """Each rung of the reproduction test, executed red before and green after."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The machine that follows a review: what it may push, what it is told, and how it ends."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

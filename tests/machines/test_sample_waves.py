@@ -1,7 +1,5 @@
 """Approaches, informed samples, and when no more samples are started."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The strategy `search`, with every model over a real socket, as the settings build them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager

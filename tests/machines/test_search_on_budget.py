@@ -1,7 +1,5 @@
 """The strategy `search` under ceilings, and with each kind of machine that writes edits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

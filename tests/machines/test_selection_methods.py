@@ -1,7 +1,5 @@
 """Each way of choosing, through the whole of `solve`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

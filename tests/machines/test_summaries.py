@@ -1,7 +1,5 @@
 """Each sample leaves a summary, which later samples and the selection machine are shown."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.data.code_places import Context

@@ -1,7 +1,5 @@
 """Every role over a real socket: what the service receives, and how its answers are read."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.contracts.models.clients import Kind

@@ -1,7 +1,5 @@
 """Every protection that a change of the source removes; `protections.toml` lists them."""
 
-from __future__ import annotations
-
 import platform
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

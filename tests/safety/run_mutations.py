@@ -4,8 +4,6 @@
 environment is prepared once; a layer on its image removes a protection inside the image.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import re

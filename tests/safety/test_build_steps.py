@@ -1,7 +1,5 @@
 """Code that runs while the repository is installed: with a network, and nothing else of value."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The `sandbox` fixture looks after each: the next execution must see nothing of the attack.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from sandbox.execution.session import SandboxSession

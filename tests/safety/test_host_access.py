@@ -1,7 +1,5 @@
 """Code that looks for the host, the network or the machine."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.docker import Execute

@@ -1,7 +1,5 @@
 """Git on the host: what a repository or a machine brings along runs nothing there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Code that tries to gain rights, or to make system calls that it must not make."""
 
-from __future__ import annotations
-
 import json
 import platform
 

@@ -1,7 +1,5 @@
 """Processes that multiply, hide, refuse to end, or reach for others."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

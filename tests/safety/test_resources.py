@@ -1,7 +1,5 @@
 """Memory, output and disk without end."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime, timedelta
 from typing import Any, cast

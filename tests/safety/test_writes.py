@@ -1,7 +1,5 @@
 """Code that writes where it should not: the image, other edits, other tests, git's own files."""
 
-from __future__ import annotations
-
 import pytest
 
 from sandbox.errors import PatchRejected

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.support.docker import ca_bundle, daemon, engine, mode, prepared
 
 __all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared"]

@@ -1,7 +1,5 @@
 """Many executions while a worker, containers and Docker die at random."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import subprocess

@@ -3,8 +3,6 @@
 `python -m tests.soak.worker STORE DOCKER_URL IMAGE MODE`
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """Scripts that attack the machine they run on; a sandbox must hold them."""
 
-from __future__ import annotations
-
 ESCAPE_FROM_A_BUILD = """
 import base64, json, os, socket, struct, sys, urllib.parse, urllib.request
 port = int(sys.argv[1])

@@ -1,7 +1,5 @@
 """Chromium without a window, over its own protocol (chromedevtools.github.io/devtools-protocol)."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import itertools

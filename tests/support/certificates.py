@@ -1,7 +1,5 @@
 """The certificates that builds in containers trust."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -3,8 +3,6 @@
 A conftest takes them over by importing all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping

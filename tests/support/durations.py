@@ -10,8 +10,6 @@ measured (`make durations`: of all tests).
 `pytest -m nightly --collect-only -q` lists them.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

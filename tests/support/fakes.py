@@ -1,7 +1,5 @@
 """A scripted model and a sandbox of plain subprocesses: both hold state and keep the contracts."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

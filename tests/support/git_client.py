@@ -1,7 +1,5 @@
 """git as a stranger runs it."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path

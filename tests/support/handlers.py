@@ -1,7 +1,5 @@
 """A handler of runs that is made of functions, for tests of the queue and the worker."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

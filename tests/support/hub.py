@@ -1,7 +1,5 @@
 """A GitHub on a real socket, for every test that asks for one."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from pathlib import Path
 

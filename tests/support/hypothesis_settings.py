@@ -1,7 +1,5 @@
 """How requests of anything are generated: the same ones each time."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hypothesis import HealthCheck, settings

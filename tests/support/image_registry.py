@@ -1,7 +1,5 @@
 """An image registry for tests: the real one, as packaged by Debian."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Generator

@@ -3,8 +3,6 @@
 Its own checker takes seconds of processor time to import: it compiles grammars of addresses.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -4,8 +4,6 @@ Counted is the processor time of the loop's thread, so that a busy machine fails
 test itself, the stand-ins and first imports take does not count.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal

@@ -1,7 +1,5 @@
 """Every test on every edit: each distinct pair runs once and is reported as soon as it ends."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """No test can reach a paid service: neither by a key of the environment nor by name."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """How pytest-xdist shares the suite between processes: whole files, long ones first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final

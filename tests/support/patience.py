@@ -5,8 +5,6 @@ still for longer, and a test that is not about that would fail. Tests of a Redis
 one of their own, for which the limits stay.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

@@ -1,7 +1,5 @@
 """Every regular expression in the source, and texts that would make a slow one show."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

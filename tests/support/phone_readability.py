@@ -1,7 +1,5 @@
 """What is readable on a phone: nothing but folded parts may be wider than a small screen."""
 
-from __future__ import annotations
-
 import re
 
 from capuchin_demo.hub.state import Pull

@@ -1,7 +1,5 @@
 """An engine whose plan and builds a test decides; what runs in its sandboxes is real."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What the kernel tells of this machine's processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real client of a recorded scout over a real socket, and codebases for it to read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A real Redis for the tests: one server a session, one key prefix a test."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Real Redis servers in the forms that operators run them: Sentinels, and TLS with users."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager

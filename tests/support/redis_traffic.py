@@ -1,7 +1,5 @@
 """What Redis was asked: commands, those inside scripts among them, and bytes either way."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An object store that speaks S3, on a real socket."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Generator

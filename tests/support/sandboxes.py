@@ -1,7 +1,5 @@
 """Sandboxes that run nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path

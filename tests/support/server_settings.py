@@ -1,7 +1,5 @@
 """Fixtures of a server and workers on the test's Redis, without a GitHub."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis

@@ -1,7 +1,5 @@
 """Small HTTP servers beside a test, and waiting for programs that listen on this machine."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -1,7 +1,5 @@
 """Waiting for what others do, at little cost: the longer it takes, the less often it is asked."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Final

@@ -1,7 +1,5 @@
 """What people are shown, kept as files that a reviewer reads: `tests/snapshots/NAME.txt`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "snapshots"

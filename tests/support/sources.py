@@ -1,7 +1,5 @@
 """The project's own sources, read and parsed once a process, for tests of the house."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

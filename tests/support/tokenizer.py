@@ -1,7 +1,5 @@
 """A real tokenizer without a network (DeepSeek's, from its package), and a server that counts."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncGenerator

@@ -1,7 +1,5 @@
 """`--learn FOLDER`: an environment with the trainer; the tests that need it are skipped without."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Generator
 from pathlib import Path

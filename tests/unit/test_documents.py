@@ -1,7 +1,5 @@
 """What is written for people is held to the code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The house stays in order: unique names, verbs, one importer of an SDK, plain English."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The alert rules and the dashboard that are shipped: valid, and about metrics that exist."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -5,8 +5,6 @@ structure (`tests/support/patterns.py`): 64 KB first, and where that is slow the
 1 MB, which must take less than seven times the processor time that `BASELINE` takes beside it.
 """
 
-from __future__ import annotations
-
 import collections
 import re
 import signal

@@ -4,8 +4,6 @@ Each repository is cloned and read for itself, and what is read is kept: a later
 asks only for what has changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`capuchin evaluate`: measures how well edits are chosen, or relevant files are found."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

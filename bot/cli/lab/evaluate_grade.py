@@ -1,7 +1,5 @@
 """`evaluate --grade`: which edits are right, in environments of our own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """`capuchin evaluate INSTANCES --trees DIR`: does the context contain the files to edit?"""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

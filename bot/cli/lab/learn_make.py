@@ -1,7 +1,5 @@
 """`capuchin learn make`: instances from bugs made on purpose in one repository."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

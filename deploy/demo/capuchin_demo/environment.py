@@ -1,7 +1,5 @@
 """The demo's services: GitHub, Redis, a model, a worker."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import shutil

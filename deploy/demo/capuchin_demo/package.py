@@ -1,7 +1,5 @@
 """The demo's input: the source release of marshmallow 3.0.0, as published on PyPI."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """`capuchin demo [--keep] [--port N]`: from the signed webhook to the pull request."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import time

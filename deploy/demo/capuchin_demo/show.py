@@ -1,7 +1,5 @@
 """Shows everything from the signed webhook to the pull request."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

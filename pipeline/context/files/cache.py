@@ -3,8 +3,6 @@
 An SQLite file in the mirror: deleted with the mirror, and everything in it can be recomputed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable

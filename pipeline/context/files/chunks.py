@@ -1,7 +1,5 @@
 """Splits a file that is larger than a model's window into overlapping pieces, at definitions."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 https://github.com/github-linguist/linguist/blob/main/docs/overrides.md
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Literal

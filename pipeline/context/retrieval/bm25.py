@@ -4,8 +4,6 @@ SQLite's own BM25 gives no weight to words that half of the files contain, which
 repository are most words; so its FTS5 only counts, and we compute the sum with Lucene's IDF.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Which files an issue mentions, in stack traces, addresses and its text."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Finds the files that have most in common with the issue: instead of a scout, or before it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence

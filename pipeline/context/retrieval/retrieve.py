@@ -1,7 +1,5 @@
 """The files worth ranking: by scout, by words, or both."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property

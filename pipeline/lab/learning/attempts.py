@@ -4,8 +4,6 @@ The machines themselves render the system text and select the messages, so that 
 is what is served.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping

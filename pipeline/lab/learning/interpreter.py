@@ -1,7 +1,5 @@
 """Starts the trainer in its own interpreter; its report."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a trained reward model gains on issues kept apart, over our own calibrated confidence."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Bugs made on purpose, for teams with one repository (after SWE-smith, arXiv 2504.21798)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass

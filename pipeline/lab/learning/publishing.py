@@ -1,7 +1,5 @@
 """Training rows as a data set for Hugging Face's hub."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The collected data in a folder: solved issues and the attempts at them, as JSON lines."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Training rows, exactly as served; splits by repository and time."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -4,8 +4,6 @@ Services that call themselves compatible leave fields out, send null, other type
 reference says: nothing is believed before it was looked at, and nothing raises.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite

@@ -1,7 +1,5 @@
 """The Anthropic SDK behind `Model`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import anthropic

@@ -1,7 +1,5 @@
 """The OpenAI SDK behind `Model`, also for vLLM."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """Log-probabilities of OpenAI-compatible servers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

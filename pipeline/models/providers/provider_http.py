@@ -1,7 +1,5 @@
 """What both clients share at the HTTP edge: keys, headers, text, and the meaning of a status."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

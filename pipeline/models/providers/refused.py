@@ -1,7 +1,5 @@
 """What a model service's refusal means; how each says it is data, in `refused.toml`."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Two steps, both fitted on labelled edits of public systems (see the note in `con
 ranking of the candidates, and a calibrated probability for the first of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The evidence that needs neither execution nor model; clusters; extent."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

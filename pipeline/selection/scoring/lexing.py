@@ -3,8 +3,6 @@
 tree-sitter's own queries take quadratic time where one node has very many children.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence

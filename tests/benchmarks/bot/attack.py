@@ -3,8 +3,6 @@
 Prints how many had an answer, and the processor time that the attack took.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -7,8 +7,6 @@ have the shares of the processors that `deploy/compose.yaml` gives them, where c
 written. The figures are of the machine as it was: the last rows say who else took its processors.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

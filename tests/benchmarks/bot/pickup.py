@@ -1,7 +1,5 @@
 """How soon a worker takes up what the server has queued: a run, and the request of a comment."""
 
-from __future__ import annotations
-
 import asyncio
 import statistics
 import tempfile

@@ -4,8 +4,6 @@ The looks are those of workers at the local GitHub: one with a new token, as onc
 as all the others. Requests that are answered 304 do not count against the 5,000 an hour.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Coroutine

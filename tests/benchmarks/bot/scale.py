@@ -5,8 +5,6 @@ as well. Records are made by the code that makes them in use, but 100,000 ended 
 bulk.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import tempfile

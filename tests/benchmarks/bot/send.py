@@ -3,8 +3,6 @@
 `python -m tests.benchmarks.bot.send` reads a `Timetable` and prints the `Load`, both JSON.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

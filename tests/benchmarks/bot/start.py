@@ -1,7 +1,5 @@
 """How long `capuchin --help` takes and what an idle worker holds, against a bare Python."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess

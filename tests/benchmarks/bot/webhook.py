@@ -1,7 +1,5 @@
 """How fast a delivery is acknowledged at 200 a second, and how many a second there can be."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """How often the words of an issue alone find the file to edit: bugs of real releases from PyPI."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -6,8 +6,6 @@ Each row leaves one out, with the shipped weights of the others; each repository
 weights fitted without it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -15,8 +15,6 @@ Needs NumPy and SciPy, which are development dependencies: the product reads the
 `confidence.json` and imports neither.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -15,8 +15,6 @@ definition a right edit passes them, so they say nothing of scripts that are wro
 assumed: `SOUND` of the scripts are as good as these tests, the others pass half of all edits.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ proposed, not about how good the edits are: `capuchin evaluate --solve --set str
 measures that with a real model.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The exploring machine: turns a second, cache reads, and the memory of many side by side."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """Memory of `capuchin learn filter`, against holding all attempts in a list."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

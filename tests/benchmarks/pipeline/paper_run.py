@@ -3,8 +3,6 @@
 Replies are recorded and executions are told, so that a replay is about tokens alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

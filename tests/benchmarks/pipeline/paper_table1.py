@@ -1,7 +1,5 @@
 """What a run of the paper's size costs, in the form of its Table 1, and what is saved of it."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

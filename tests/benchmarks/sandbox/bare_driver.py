@@ -1,7 +1,5 @@
 """Runs inside the bare container: prepares copies, runs scripts on them, prints what it took."""
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

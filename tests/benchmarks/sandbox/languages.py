@@ -5,8 +5,6 @@
 bare clones; MOST limits their number, and IDS=id,id names some. No model is asked.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -3,8 +3,6 @@
 Warm against one hardened container for each execution, and against bare subprocesses.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import statistics

@@ -5,8 +5,6 @@ standard input, and prints megabytes. It is a process of its own, which imports 
 sandbox.
 """
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """The engine that benchmarks execute on."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A running hub with one repository, a client for it, and a contract log of all exchanges."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from pathlib import Path
 

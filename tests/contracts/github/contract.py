@@ -3,8 +3,6 @@
 Stricter than the documents: unknown keys of a body or query are problems too, and so is a status
 that an operation does not document, unless `UNDOCUMENTED` says why."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """A client of the hub's REST API, as the App's installation."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

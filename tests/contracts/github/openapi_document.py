@@ -1,7 +1,5 @@
 """GitHub's OpenAPI document as JSON Schema, with validators that are created on demand."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

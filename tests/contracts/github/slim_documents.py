@@ -11,8 +11,6 @@ Each package folder must hold `LICENSE` (MIT, copied beside the data) and
 `generated/api.github.com.json`.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

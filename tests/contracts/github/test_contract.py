@@ -1,7 +1,5 @@
 """The contract itself: what it refuses, and that GitHub's own client accepts the hub."""
 
-from __future__ import annotations
-
 import operator
 import re
 import time

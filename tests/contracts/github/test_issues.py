@@ -1,7 +1,5 @@
 """Issues and what hangs on them, and blobs, trees, commits and refs, over REST."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

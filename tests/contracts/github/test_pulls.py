@@ -1,7 +1,5 @@
 """Pull requests, reviews and check runs over REST."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

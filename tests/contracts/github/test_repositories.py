@@ -1,7 +1,5 @@
 """Repositories, files, branches, permissions, history and comparisons over REST."""
 
-from __future__ import annotations
-
 import base64
 import time
 

@@ -1,7 +1,5 @@
 """Outgoing webhooks: when they are sent, their signatures, and redelivery."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

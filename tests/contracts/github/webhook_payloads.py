@@ -1,7 +1,5 @@
 """Generates payloads from GitHub's schema of its webhooks, and payloads that violate it."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import random

@@ -1,7 +1,5 @@
 """A hub on a real socket, and our client for it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 
 import pytest

@@ -1,7 +1,5 @@
 """Tokens, retries and errors: the client's behaviour when GitHub fails."""
 
-from __future__ import annotations
-
 import re
 import time
 

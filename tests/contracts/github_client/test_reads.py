@@ -1,7 +1,5 @@
 """The client's reads, against the protocol of a GitHub Enterprise Server."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The client's writes have their effect once, in spite of failures."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

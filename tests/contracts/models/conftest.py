@@ -1,7 +1,5 @@
 """The SDKs read proxies from the environment; the recorded service is behind none."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Models around models, one that takes over where another fails, and what is paid for once."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Reward models over real sockets: the OpenAI SDK against the recorded service, as vLLM speaks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

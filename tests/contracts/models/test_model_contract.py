@@ -1,7 +1,5 @@
 """What `Model` promises, kept by both clients."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

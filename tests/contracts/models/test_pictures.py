@@ -1,7 +1,5 @@
 """Pictures reach a service in its own form."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.data.types import Picture

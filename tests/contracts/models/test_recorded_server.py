@@ -1,7 +1,5 @@
 """The recorded service, asked by the vendors' own SDKs and by requests that they never send."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

@@ -3,8 +3,6 @@
 The stand-ins here are sockets that speak as each does; docs/operating.md lists them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

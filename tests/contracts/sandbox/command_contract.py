@@ -1,7 +1,5 @@
 """What a command leaves in its checkout, as every engine reports it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from sandbox.execution.session import SandboxSession

@@ -1,7 +1,5 @@
 """What a program run in the sandbox sees, and what we hear of it."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

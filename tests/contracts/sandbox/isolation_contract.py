@@ -1,7 +1,5 @@
 """What honest code finds when it looks around; `tests/safety` is what hostile code finds."""
 
-from __future__ import annotations
-
 import json
 
 from sandbox.program import Ending

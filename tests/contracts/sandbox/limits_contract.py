@@ -1,7 +1,5 @@
 """When a program is stopped, and what its end is called; `tests/safety` has the hostile ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sandbox.execution.session import SandboxSession

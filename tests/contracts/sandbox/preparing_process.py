@@ -3,8 +3,6 @@
 Prints what it reports, a line each, then the image.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

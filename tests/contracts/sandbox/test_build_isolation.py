@@ -1,7 +1,5 @@
 """What a build step can reach and what it may keep, and the repository's own Dockerfile."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Diffs made by git, applied to the checkout before the program runs."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

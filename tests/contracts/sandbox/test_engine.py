@@ -1,7 +1,5 @@
 """The engine around the sandboxes: health, leftovers, cancellation, a host that dies."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import subprocess

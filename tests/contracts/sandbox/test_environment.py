@@ -1,7 +1,5 @@
 """Repositories of several kinds, installed for real."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The contract of an execution, held by Docker's own runtime."""
 
-from __future__ import annotations
-
 import pytest
 
 from sandbox.docker.docker_engine import DockerEngine

@@ -1,7 +1,5 @@
 """Why a container was killed, also where Docker hears of its end before it hears the reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, cast
 

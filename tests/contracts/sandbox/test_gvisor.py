@@ -1,7 +1,5 @@
 """Sandboxes under gVisor keep the same promises; it is found, or asked for by name."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator

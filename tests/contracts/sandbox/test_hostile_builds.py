@@ -1,7 +1,5 @@
 """Install hooks and builds of other languages than Python meet the walls of every build."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

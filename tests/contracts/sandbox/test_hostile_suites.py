@@ -1,7 +1,5 @@
 """A repository's own tests that never end, print without end, delete themselves, want a display."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.data.options import Options

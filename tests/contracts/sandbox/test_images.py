@@ -1,7 +1,5 @@
 """The base image is made once; other images are kept while they fit, the latest used longest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tarfile

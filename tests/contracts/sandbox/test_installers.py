@@ -1,7 +1,5 @@
 """One small repository for each package manager and build backend, installed as it says."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

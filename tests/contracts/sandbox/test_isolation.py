@@ -1,5 +1,3 @@
 """The isolation, held by Docker's own runtime."""
 
-from __future__ import annotations
-
 from tests.contracts.sandbox.isolation_contract import *  # noqa: F403 - the tests themselves

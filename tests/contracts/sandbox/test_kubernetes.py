@@ -4,8 +4,6 @@ The cluster is a stand-in that runs pods as containers of this machine's Docker;
 attach protocol, the lanes and process 1 are the real ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Repositories in other languages: found, built, tested and judged by detection alone."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
 """The limits, held by Docker's own runtime."""
 
-from __future__ import annotations
-
 from tests.contracts.sandbox.limits_contract import *  # noqa: F403 - the tests themselves

@@ -1,7 +1,5 @@
 """Every test on every edit, streamed, with equal pairs run once."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing
 

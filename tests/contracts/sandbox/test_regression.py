@@ -1,7 +1,5 @@
 """A repository's own tests in the real sandbox, told apart one by one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A Docker daemon of another machine, behind TLS or ssh, keeps the same promises."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

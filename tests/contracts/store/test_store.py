@@ -1,7 +1,5 @@
 """What every Store promises, asked of both."""
 
-from __future__ import annotations
-
 import json
 import random
 import zlib

@@ -3,8 +3,6 @@
 Run it where loopback is the only network. Exits as `capuchin fix` does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import socket

@@ -1,7 +1,5 @@
 """`capuchin learn collect --github`: from a repository's closed issues to solved ones."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`capuchin demo` as a person starts it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

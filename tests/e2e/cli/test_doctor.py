@@ -1,7 +1,5 @@
 """`capuchin doctor`: what it finds, and what `--clean` removes."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import os

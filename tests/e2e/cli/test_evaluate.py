@@ -1,7 +1,5 @@
 """`capuchin evaluate --grade` and `--solve`: verdicts by tests that run for real."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

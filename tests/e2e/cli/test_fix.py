@@ -1,7 +1,5 @@
 """`capuchin fix`: a local repository and an issue file in; a patch, a report and a bundle out."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import hashlib

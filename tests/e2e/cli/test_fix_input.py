@@ -1,7 +1,5 @@
 """`capuchin fix`: what it refuses or leaves alone of its input, and how it says so."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """`capuchin learn make`: bugs made on purpose, which the repository's own tests notice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

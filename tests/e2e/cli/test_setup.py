@@ -1,7 +1,5 @@
 """`capuchin setup`, with a browser and with whatever else is sent to its address."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import os

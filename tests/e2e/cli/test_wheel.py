@@ -1,7 +1,5 @@
 """The packages as people install them: into a new environment, and started from another folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What people tell the bot in comments, and what they see it do: how often, and for how much."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

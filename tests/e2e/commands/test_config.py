@@ -1,7 +1,5 @@
 """The settings file: checked at every push, and proposed by `/capuchin config propose`."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Whether somebody works on the issue already, and how to go on all the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.run import RunStatus

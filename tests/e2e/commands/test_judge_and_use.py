@@ -1,7 +1,5 @@
 """`/capuchin judge` over other people's pull requests, `/capuchin use` over our own runners-up."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """People see at once that they were heard, whatever the slots do, and are answered rightly."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.comments.status import render_progress

@@ -1,7 +1,5 @@
 """`/capuchin stats`."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.run import RunStatus

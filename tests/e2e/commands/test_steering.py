@@ -1,7 +1,5 @@
 """A run is steered: by what trusted people say, by a higher ceiling, and by further samples."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.comments.status import render_checklist

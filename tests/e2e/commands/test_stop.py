@@ -1,7 +1,5 @@
 """Stopping a run: by whom, when, how fast, and what is left behind."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.run import Run, RunStatus

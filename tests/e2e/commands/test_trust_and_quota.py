@@ -1,7 +1,5 @@
 """Who is served, how often, and whose words reach the model."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

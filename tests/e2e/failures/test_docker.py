@@ -1,7 +1,5 @@
 """Docker restarted in the middle of a run: the run waits for it, says so, and goes on."""
 
-from __future__ import annotations
-
 import gc
 from collections import Counter
 from collections.abc import Iterator

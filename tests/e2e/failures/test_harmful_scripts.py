@@ -1,7 +1,5 @@
 """Scripts of a model that do harm: each ends by name, and none costs the others their run."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from bot.data.run import RunStatus

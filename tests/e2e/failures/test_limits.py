@@ -1,7 +1,5 @@
 """GitHub's limits on an installation: every run and worker of it keeps them, and no other."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

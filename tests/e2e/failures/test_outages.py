@@ -1,7 +1,5 @@
 """GitHub or Redis fails at the worst moment, or for minutes: nothing is lost or done twice."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from typing import cast
 

@@ -1,7 +1,5 @@
 """What GitHub refuses, by REST and GraphQL: each cause has its own end, sentence and log line."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from datetime import timedelta

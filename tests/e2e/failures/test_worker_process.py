@@ -1,7 +1,5 @@
 """Workers killed, told to go or stopped, alone or beside another: nothing is done twice."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections import Counter

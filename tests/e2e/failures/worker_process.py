@@ -1,7 +1,5 @@
 """`capuchin worker` as a process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

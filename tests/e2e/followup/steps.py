@@ -1,7 +1,5 @@
 """What several tests of our pull requests begin with and look at."""
 
-from __future__ import annotations
-
 from capuchin_demo.hub.state import Pull, Repo
 from tests.e2e.harness import BotHarness
 

@@ -1,7 +1,5 @@
 """Whatever a worker dies of that looks after a pull request: one push, one answer, one end."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.run import Login, Mode

@@ -1,7 +1,5 @@
 """Forks, in both directions, and private repositories: what goes where, and what never does."""
 
-from __future__ import annotations
-
 from bot.data.run import RunStatus
 from capuchin_demo.hub.check_actions import report_check
 from tests.e2e.forks import fork_pull

@@ -1,7 +1,5 @@
 """Follow-ups under the same limits as runs of issues, and what people see of them meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 
 import pytest

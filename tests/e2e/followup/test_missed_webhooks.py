@@ -1,7 +1,5 @@
 """Webhooks that come late, or never: the end is the same."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import AsyncGenerator
 from datetime import timedelta

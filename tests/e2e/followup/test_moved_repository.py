@@ -1,7 +1,5 @@
 """A repository gets another name or owner: its pull requests, runs and limits stay."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 

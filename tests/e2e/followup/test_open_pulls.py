@@ -1,7 +1,5 @@
 """Our pull requests from the day they open to their end: drafts, evidence, conflicts."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """What people say and do on our pull requests meanwhile, and the label `capuchin:disabled`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What the repository's own checks find in our pull request is mended, at most twice."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 
 import pytest

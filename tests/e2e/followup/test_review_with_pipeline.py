@@ -1,7 +1,5 @@
 """A review of a real run's pull request is followed by the model, in the sandbox."""
 
-from __future__ import annotations
-
 from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot

@@ -1,7 +1,5 @@
 """Reviews of our pull requests: who is followed, what is pushed, what is answered."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 
 import pytest

@@ -1,7 +1,5 @@
 """`publish: approval`: nothing that a model wrote reaches CI before a trusted person asks."""
 
-from __future__ import annotations
-
 from bot.data.run import RunStatus
 from tests.e2e.harness import BotHarness
 from tests.e2e.people import MAINTAINER

@@ -1,7 +1,5 @@
 """A worker that dies after any effect, or loses an answer, leaves one pull request and one swap."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.comments.status import status_marker

@@ -1,7 +1,5 @@
 """The default branch moves while a run works: the fix is published where GitHub takes it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 

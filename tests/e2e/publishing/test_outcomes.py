@@ -1,7 +1,5 @@
 """How a run ends when it does not end well: one clear sentence, or a draft that says so."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever happens between a paid answer and its publication, it is not paid for again."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What the App may do: permissions that it lacks, and credentials that stay out of sight."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

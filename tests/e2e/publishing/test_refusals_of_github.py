@@ -1,7 +1,5 @@
 """What GitHub says when it takes no commits from us reaches people, and the edit is not lost."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 import pytest

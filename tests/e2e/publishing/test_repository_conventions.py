@@ -1,7 +1,5 @@
 """Pull requests as the repository and its organisation want them."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.failure import Failure

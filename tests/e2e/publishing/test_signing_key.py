@@ -1,7 +1,5 @@
 """Where GitHub does not make the commits, an operator's SSH key signs what is pushed."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import AsyncGenerator

@@ -1,7 +1,5 @@
 """The status comment: one a run, edited in place, five seconds apart, whatever others do to it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager

@@ -3,8 +3,6 @@
 `tests/unit/deploy/demo/hub` tests git itself.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """What must hold after any sequence."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator

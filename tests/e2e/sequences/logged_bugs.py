@@ -1,7 +1,5 @@
 """What the bot's log calls a bug: it is ridden out, so that the end alone would not show it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What people and their CI do at issues and at pull requests of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

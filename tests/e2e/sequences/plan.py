@@ -1,7 +1,5 @@
 """What happens in one sequence, as data: made from a seed, and cut down to what matters."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple

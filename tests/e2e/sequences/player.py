@@ -1,7 +1,5 @@
 """Plays a plan on a world, lets all come to rest, and says what is wrong then."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 

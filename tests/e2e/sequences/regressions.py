@@ -1,7 +1,5 @@
 """Sequences that once came to a wrong end, cut down; and those in which GitHub is long away."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ The seed says all of a sequence. `--sequences 200 --sequences-from 400` plays th
 nothing to do with it. `make sequences` plays ten thousand, each day other ones.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The bot's workers, moved by hand: each takes up a run, ends and dies when told to."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final, NamedTuple
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Pictures and logs that people attach to an issue."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

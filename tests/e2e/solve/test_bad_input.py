@@ -1,7 +1,5 @@
 """What can be wrong with what we are given, and ceilings on money: one clear sentence."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.failure import Failure

@@ -1,7 +1,5 @@
 """Environments that cannot be built or do not work, and one whose tests run by Django's labels."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

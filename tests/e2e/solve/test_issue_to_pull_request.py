@@ -1,7 +1,5 @@
 """The main job: a labelled issue becomes a pull request, on an Enterprise Server too."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Projects in other languages than Python: from the label to the pull request."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.run import RunStatus

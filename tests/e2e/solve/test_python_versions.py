@@ -1,7 +1,5 @@
 """A repository that asks for another Python than the usual one."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

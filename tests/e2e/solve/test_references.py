@@ -1,7 +1,5 @@
 """What a commit holds by reference: submodules, and files of Git LFS."""
 
-from __future__ import annotations
-
 import hashlib
 import tarfile
 from dataclasses import dataclass

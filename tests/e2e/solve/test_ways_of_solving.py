@@ -1,7 +1,5 @@
 """How edits are written and chosen, what earlier ends change, and when nothing is to be fixed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

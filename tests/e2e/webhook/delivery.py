@@ -1,7 +1,5 @@
 """A served app and signed deliveries."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -1,7 +1,5 @@
 """The App is installed, uninstalled or suspended; repositories come and go."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

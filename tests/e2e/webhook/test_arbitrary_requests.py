@@ -1,7 +1,5 @@
 """Whatever is sent to the server: arbitrary requests, and what GitHub documents."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random

@@ -1,7 +1,5 @@
 """The doors beside the webhook: who may look, what they see, and that nothing of it is alive."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import re

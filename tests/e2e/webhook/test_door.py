@@ -1,7 +1,5 @@
 """What strangers can hold of the web server: no connection for long, and no memory."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,8 +1,6 @@
 """The pages of the runs as Chromium shows them: phone and desktop, light and dark, live, and
 without scripts."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncGenerator
 from datetime import timedelta

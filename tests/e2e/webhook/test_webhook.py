@@ -1,7 +1,5 @@
 """Deliveries over a real socket: which are believed, which are answered, what is recorded."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator
 from typing import Any

@@ -1,7 +1,5 @@
 """The server when Redis is away: it says so, accepts nothing, and recovers by itself."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 

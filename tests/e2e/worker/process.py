@@ -3,8 +3,6 @@
 Each step tells `{prefix}events` what it is, then waits for a token from `{prefix}gate`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Ended runs leave Redis for an object store, and are still there for who asks."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import logging

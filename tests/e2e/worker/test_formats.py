@@ -1,7 +1,5 @@
 """Workers in a changing house: other formats, full disks, and nobody who waits unheard."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """What a worker does now and then, so that a machine does not fill up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """Whose turn it is: owners take turns, reviewers do not wait for issues, stops for nobody."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

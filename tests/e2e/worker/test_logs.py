@@ -1,7 +1,5 @@
 """What runs leave in logs, metrics and a receiver of traces."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

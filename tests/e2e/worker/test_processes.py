@@ -1,7 +1,5 @@
 """Workers as processes that are killed, stopped, and left without Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

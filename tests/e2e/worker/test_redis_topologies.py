@@ -1,7 +1,5 @@
 """A whole run on real Sentinels, and on a Redis with TLS and users."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Without webhooks: `capuchin worker --poll`, and the action that works on one issue."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

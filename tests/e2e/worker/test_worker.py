@@ -1,7 +1,5 @@
 """What becomes of a run, whatever its work does: the worker in-process, on a real Redis."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Repositories that are small in git and large in every other way: equal parts are one object."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

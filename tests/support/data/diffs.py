@@ -1,7 +1,5 @@
 """Diffs for the tests, made from texts before and after."""
 
-from __future__ import annotations
-
 import difflib
 from textwrap import dedent
 

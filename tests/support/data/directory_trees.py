@@ -1,7 +1,5 @@
 """A plain directory as the tree that a sandbox is prepared from."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 import tempfile

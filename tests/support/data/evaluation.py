@@ -1,7 +1,5 @@
 """A small set of instances, predictions and labels with known answers, as files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small repositories in other languages than Python, each with a fault."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

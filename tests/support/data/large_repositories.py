@@ -1,7 +1,5 @@
 """Large repositories, made by one stream into git."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Filtered data of made-up issues, and the command that trains on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real repository in a folder, for tests that need no server."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

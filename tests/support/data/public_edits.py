@@ -1,7 +1,5 @@
 """Reference patches and public edits, where they lie beside the repository."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Values that the tests of publishing start from: a tiny shop whose total() subtracts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from bot.data.run import Login, RepoRef, Run, RunId

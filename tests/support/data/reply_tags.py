@@ -1,7 +1,5 @@
 """The blocks in which models answer."""
 
-from __future__ import annotations
-
 TAGS = (
     "script",
     "approve",

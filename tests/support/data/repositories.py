@@ -1,7 +1,5 @@
 """Bare git repositories made from plain dictionaries, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small repository with a bug, its issue, and a model that knows several answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

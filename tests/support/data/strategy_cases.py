@@ -1,7 +1,5 @@
 """Runs with right and wrong edits, as SWE-Reasoner's strategies are scored on."""
 
-from __future__ import annotations
-
 from pipeline.data.code_places import Context, SearchRecord
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.lab.bundles import FinishedRun, SampleCost

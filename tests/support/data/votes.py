@@ -1,7 +1,5 @@
 """Tables of votes."""
 
-from __future__ import annotations
-
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.program import Execution
 

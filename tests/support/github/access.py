@@ -1,7 +1,5 @@
 """Whether an installation may be used just now."""
 
-from __future__ import annotations
-
 from capuchin_demo.hub.github_errors import Refusal
 from capuchin_demo.hub.state import AppInstallation
 from capuchin_demo.hub.tokens import Token

@@ -3,8 +3,6 @@
 https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

@@ -1,7 +1,5 @@
 """What people attach to issues."""
 
-from __future__ import annotations
-
 import re
 
 import nh3

@@ -1,7 +1,5 @@
 """Failures and limits on request."""
 
-from __future__ import annotations
-
 import asyncio
 import fnmatch
 import time

@@ -1,7 +1,5 @@
 """The demo's repository without a process for each question: tests ask thousands."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable
 from pathlib import Path

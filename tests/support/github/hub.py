@@ -1,7 +1,5 @@
 """`LocalHub`: the tests' GitHub, with methods that act like people and like GitHub itself."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What the tests' GitHub knows beyond the demo's, and a record of all that it is asked."""
 
-from __future__ import annotations
-
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Jobs of GitHub Actions: their logs, and running failed ones again."""
 
-from __future__ import annotations
-
 from capuchin_demo.hub.github_errors import Refusal, not_found
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation
 from capuchin_demo.hub.rest_repositories import REPO

@@ -1,7 +1,5 @@
 """Apps, accounts, repositories: what the demo does not need."""
 
-from __future__ import annotations
-
 import secrets
 
 from capuchin_demo.hub import repository_json, rest_repositories

@@ -1,7 +1,5 @@
 """The REST API with limits, faults, redirects, ETags and versions, and a record of all calls."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

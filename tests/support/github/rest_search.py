@@ -3,8 +3,6 @@
 https://docs.github.com/rest/search/search#search-repositories
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The demo's application with what only tests ask for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from starlette.applications import Starlette

@@ -1,7 +1,5 @@
 """Git over HTTP with faults, rules, redirects, public repositories, and a record of all calls."""
 
-from __future__ import annotations
-
 import asyncio
 
 from starlette.requests import Request

@@ -1,7 +1,5 @@
 """`bot.bootstrap` alone puts the parts of the bot together, so tests work with the same parts."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The room has one exception tree, and `bot/errors.py` draws all of it."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

@@ -1,7 +1,5 @@
 """What Capuchin never does, whatever it is told: held by its source, and by what it may send."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which merged pull requests were reverted, by the texts of commits and pull requests."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.data.github_facts import CommitFacts, PullRequestFacts

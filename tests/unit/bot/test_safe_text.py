@@ -1,7 +1,5 @@
 """Untrusted text can notify, link, hide or close nothing, and steers no terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.cli.display import print_progress

@@ -1,7 +1,5 @@
 """What the environment sets, and the address of Redis."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`deploy/kubernetes` is valid, and fits what the code asks for."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`capuchin-bot` and `capuchin-demo` are released together, so each pins the other's version."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

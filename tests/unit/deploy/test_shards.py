@@ -1,7 +1,5 @@
 """The shipped ways to share the work of `capuchin learn`: what each starts is what it takes."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`make supply` reports silence as silence, and a release says what it was made of."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every kept input of `make fuzz` is parsed within its limits, without a fuzzer."""
 
-from __future__ import annotations
-
 import re
 from itertools import islice
 

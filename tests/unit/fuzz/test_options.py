@@ -1,7 +1,5 @@
 """What `make fuzz` does with its options."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz.__main__ import NAMES, Options, read_options

@@ -1,7 +1,5 @@
 """Bundles are read safely."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

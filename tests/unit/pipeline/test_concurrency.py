@@ -1,7 +1,5 @@
 """Several jobs at once: a failure is told, nobody is left running, no cancellation leaks."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

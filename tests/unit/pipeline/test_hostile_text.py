@@ -1,7 +1,5 @@
 """Text of any shape is read in a time that grows with its length, not with its square."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Sentences for the maintainer."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Work that is under way is not begun a second time."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from prompts.text import drop_index_lines, shorten
 
 

@@ -1,7 +1,5 @@
 """`make walls` is not part of the suite; these tests check that its table fits the source."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """SECURITY.md and docs/security.md name walls and tests that exist."""
 
-from __future__ import annotations
-
 import re
 
 from tests.safety.mutations import PROTECTIONS

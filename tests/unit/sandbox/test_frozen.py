@@ -1,7 +1,5 @@
 """Plain data and its checked replacement."""
 
-from __future__ import annotations
-
 import ast
 from typing import Annotated
 

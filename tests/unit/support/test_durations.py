@@ -1,7 +1,5 @@
 """What a test took decides when it runs, and whether `make test` runs it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """How processes share the tests, also when one of them ends too early."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

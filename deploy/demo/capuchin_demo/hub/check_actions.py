@@ -1,7 +1,5 @@
 """Check runs, and simulated CI."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime
 from typing import Any, Literal, cast

@@ -1,7 +1,5 @@
 """The payloads of webhook events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from capuchin_demo.hub import repository_json

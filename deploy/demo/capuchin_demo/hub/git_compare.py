@@ -1,7 +1,5 @@
 """Compares two commits."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Git objects and checks as GitHub's JSON."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 from urllib.parse import quote

@@ -5,8 +5,6 @@ QueryFailed          errors of GraphQL, which come with status 200
 GitCommandFailed     the git binary failed: a bug of the hub, not of a client
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

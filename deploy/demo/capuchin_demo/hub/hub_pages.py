@@ -1,7 +1,5 @@
 """The HTML pages and forms."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,7 +1,5 @@
 """Everything that the hub knows, which its rooms share; `events.emit` tells the App of changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

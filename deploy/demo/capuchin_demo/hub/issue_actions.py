@@ -1,7 +1,5 @@
 """What happens to issues and comments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Issues and pull requests as GitHub's JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from capuchin_demo.hub import repository_json

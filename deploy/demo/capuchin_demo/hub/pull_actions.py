@@ -1,7 +1,5 @@
 """What happens to pull requests and branches."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What only git knows of a pull request."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

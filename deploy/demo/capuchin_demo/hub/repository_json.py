@@ -1,7 +1,5 @@
 """People, Apps and repositories as GitHub's JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote
 

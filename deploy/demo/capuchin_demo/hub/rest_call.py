@@ -1,7 +1,5 @@
 """A REST call: its request and response, its operation, and the pages of a list."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Check runs, suites and statuses."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

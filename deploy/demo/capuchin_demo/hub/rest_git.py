@@ -1,7 +1,5 @@
 """Commits, git objects, refs."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

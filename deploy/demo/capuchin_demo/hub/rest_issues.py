@@ -1,7 +1,5 @@
 """Issues, comments, labels, timeline."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

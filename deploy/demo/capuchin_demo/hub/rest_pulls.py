@@ -1,7 +1,5 @@
 """Pull requests, reviews and comments on their lines, reactions."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any, cast

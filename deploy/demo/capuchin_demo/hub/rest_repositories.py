@@ -1,7 +1,5 @@
 """Apps, accounts, repositories."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any, cast

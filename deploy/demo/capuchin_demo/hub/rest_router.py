@@ -1,7 +1,5 @@
 """Handles a REST call: finds the operation, and checks who asks for it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from urllib.parse import parse_qsl

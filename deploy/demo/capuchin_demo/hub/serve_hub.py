@@ -1,7 +1,5 @@
 """All routers as one application, with the GraphQL operations that REST lacks."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncGenerator

@@ -1,7 +1,5 @@
 """Git's smart HTTP protocol, by `git http-backend`, with a token as the password."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

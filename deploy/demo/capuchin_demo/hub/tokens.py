@@ -1,7 +1,5 @@
 """The App's identity, and who a request comes from."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field

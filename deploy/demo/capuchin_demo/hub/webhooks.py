@@ -1,7 +1,5 @@
 """Signs and sends webhooks, and remembers each delivery."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -3,8 +3,6 @@
 https://platform.claude.com/docs/en/api/messages and .../build-with-claude/streaming
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

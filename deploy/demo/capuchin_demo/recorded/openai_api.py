@@ -4,8 +4,6 @@ https://platform.openai.com/docs/api-reference/chat and https://docs.vllm.ai
 
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

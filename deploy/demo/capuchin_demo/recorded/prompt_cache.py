@@ -1,7 +1,5 @@
 """Tokens as a prompt cache counts them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A response before its encoding; tokens as a prompt cache counts them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol

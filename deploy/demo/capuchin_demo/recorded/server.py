@@ -1,7 +1,5 @@
 """Both protocols on one port, and a record of all requests."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The text of an issue as the pipeline reads it."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import UTC, datetime

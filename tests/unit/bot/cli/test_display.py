@@ -1,7 +1,5 @@
 """What a command shows while it works: on a terminal, in a pipe, for a program."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """What `doctor` says of the clock, of the public address and of a model's window."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from contextlib import contextmanager

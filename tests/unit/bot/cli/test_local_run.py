@@ -1,7 +1,5 @@
 """A signal ends a command as Ctrl-C does: what it opened is closed."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

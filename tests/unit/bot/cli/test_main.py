@@ -3,8 +3,6 @@
 A test starts a process if the environment, a signal, a pipe or a port is involved.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

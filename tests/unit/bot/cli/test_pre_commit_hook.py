@@ -1,7 +1,5 @@
 """The pre-commit hook, run by pre-commit itself."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

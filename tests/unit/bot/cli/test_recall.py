@@ -1,7 +1,5 @@
 """`capuchin evaluate --trees`: the table of CodeMonkeys' Figure 3."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A local repository: what a model is told as its name, and one that does not answer."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

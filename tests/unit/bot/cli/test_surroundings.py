@@ -1,7 +1,5 @@
 """What this machine lacks is said, by `doctor` in lines, by other commands in one sentence."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Texts about edits for the snapshots: verdicts, refusals, pull requests, commits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from bot.comments import candidates, pull_request, settings_file

@@ -1,7 +1,5 @@
 """How scripts are shown that told the best edits apart."""
 
-from __future__ import annotations
-
 from bot.comments.evidence_details import render_further
 from bot.comments.pull_request import pull_body
 from pipeline.data.suite_reports import FurtherScript

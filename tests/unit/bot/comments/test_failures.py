@@ -1,7 +1,5 @@
 """Every failure has a sentence, which says what to do and does not contain the exception's text."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

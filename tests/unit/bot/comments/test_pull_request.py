@@ -1,7 +1,5 @@
 """The pull request's texts contain everything a reviewer needs, within GitHub's limits."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.comments import pull_request

@@ -1,7 +1,5 @@
 """Refusals that are posted once a day for each person."""
 
-from __future__ import annotations
-
 from bot.comments import refusals
 from bot.data.refusal import Stranger
 from bot.data.run import Login

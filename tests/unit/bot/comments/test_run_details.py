@@ -1,7 +1,5 @@
 """How files were found, how the environment is, and which hosts received code."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

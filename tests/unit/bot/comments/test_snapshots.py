@@ -1,7 +1,5 @@
 """Snapshots of every text that people see on GitHub, each readable on a phone."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Snapshots of the status comment."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from bot.comments import status

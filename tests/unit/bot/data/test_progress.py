@@ -1,7 +1,5 @@
 """What a run's events add up to."""
 
-from __future__ import annotations
-
 from bot.data.progress import Progress, ProgressTracker, describe, range_of_durations
 from pipeline.data.progress import (
     Count,

@@ -1,7 +1,5 @@
 """Commits from diffs: reproducible, on a plain branch name, never at a forbidden path."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

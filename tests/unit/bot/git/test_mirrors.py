@@ -1,7 +1,5 @@
 """The mirror: cloned once, updated, repaired when damaged, never outside its folder."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

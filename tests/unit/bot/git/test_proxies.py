@@ -1,7 +1,5 @@
 """git finds GitHub through the operator's proxy, and trusts the operator's own authority."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager

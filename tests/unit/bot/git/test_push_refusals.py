@@ -1,7 +1,5 @@
 """What git's words mean where a remote takes no push: a rule, or a moment in which GitHub fails."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.errors import GitHubUnavailable, PushRejected

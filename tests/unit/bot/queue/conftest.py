@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.support.server_settings import runs, settings, storage
 
 __all__ = ["runs", "settings", "storage"]

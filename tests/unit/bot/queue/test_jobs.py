@@ -1,7 +1,5 @@
 """What is put into the queue of jobs: once for each start, and in turn."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from redis.asyncio import Redis

@@ -1,7 +1,5 @@
 """The wait that people are told is a range from what runs took."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Each key of the settings file has a test that shows it acts: here is which."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The organisation's settings under the repository's, and how people learn what they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jsonschema_rs

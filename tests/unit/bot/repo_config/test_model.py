@@ -1,7 +1,5 @@
 """The repository's settings file: defaults, every kind of mistake and where it is said to be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

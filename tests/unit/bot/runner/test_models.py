@@ -1,7 +1,5 @@
 """The models of the settings, as a worker builds them, against recorded services."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

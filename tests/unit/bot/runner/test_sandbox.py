@@ -1,7 +1,5 @@
 """The engine that the settings ask for."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

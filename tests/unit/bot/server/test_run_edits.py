@@ -1,7 +1,5 @@
 """Edits × scripts: nothing that was not gathered looks like a result, and a page has an end."""
 
-from __future__ import annotations
-
 from bot.server.run_edits import ALL_CHARACTERS, LEFT_OUT, MAX_EDITS, MAX_SCRIPTS, build_edit_table
 from pipeline.data.suite_reports import Standing
 from pipeline.data.types import Candidate, JudgedEdits, NoFix, Patch, TestScript, VoteTable

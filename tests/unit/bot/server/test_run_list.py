@@ -1,7 +1,5 @@
 """Days, pictures and pages of the list of runs."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """The timeline on the page of a run."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

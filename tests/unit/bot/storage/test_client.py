@@ -1,7 +1,5 @@
 """The client, where redis-py alone loses a cancellation, and that it is closed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path

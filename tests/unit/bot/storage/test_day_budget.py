@@ -1,7 +1,5 @@
 """Ceilings for a day, kept in a real Redis by all runs that share them."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 

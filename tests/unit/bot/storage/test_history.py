@@ -1,7 +1,5 @@
 """How a repository's runs ended: each is kept once, and only for so long."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

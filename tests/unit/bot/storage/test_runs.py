@@ -1,7 +1,5 @@
 """Records of runs, and what the survey of active runs reads."""
 
-from __future__ import annotations
-
 import pytest
 from redis.asyncio import Redis
 

@@ -1,7 +1,5 @@
 """Storage is the only way to Redis."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a worker lets end before it stops."""
 
-from __future__ import annotations
-
 import asyncio
 
 from bot.storage.workers import InFlightWork

@@ -1,7 +1,5 @@
 """Log lines, the secrets they hide, and the watchdog of the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

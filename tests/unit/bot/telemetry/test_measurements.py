@@ -1,7 +1,5 @@
 """What a worker measures of itself."""
 
-from __future__ import annotations
-
 import logging
 import time
 

@@ -1,7 +1,5 @@
 """Traces cost nothing unless they are wanted, and a missing package is said in a sentence."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

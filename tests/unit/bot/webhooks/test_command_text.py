@@ -1,7 +1,5 @@
 """Which comments are commands, and which only look like one."""
 
-from __future__ import annotations
-
 import pytest
 
 from bot.commands import dispatch

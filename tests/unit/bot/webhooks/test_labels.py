@@ -1,7 +1,5 @@
 """The bot's labels: what each of them requests, whatever its case."""
 
-from __future__ import annotations
-
 from bot.data.run import Mode
 from bot.webhooks.labels import LabelSet, has_label
 from sandbox.frozen import replace

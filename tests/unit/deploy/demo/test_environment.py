@@ -1,7 +1,5 @@
 """The port of the demo's Redis."""
 
-from __future__ import annotations
-
 import socket
 
 from capuchin_demo.environment import find_free_port

@@ -1,7 +1,5 @@
 """The clock of git."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

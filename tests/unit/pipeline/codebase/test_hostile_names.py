@@ -1,7 +1,5 @@
 """Names that other systems confuse, and entries that git or a link would follow, are data here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

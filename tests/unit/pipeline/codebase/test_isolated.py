@@ -1,7 +1,5 @@
 """Text that brings its parser down costs only its own reading, and sees no key of ours."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

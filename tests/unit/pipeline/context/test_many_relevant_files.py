@@ -1,7 +1,5 @@
 """When more files look relevant than a solver can rank, and when its window is small."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.context.finder import ContextFinder

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pipeline.context.packing import FileBudget, fit_file, pack
 from pipeline.context.tokens import estimate_tokens
 from pipeline.data.code_places import SourceFile

@@ -1,7 +1,5 @@
 """The scan over the wire: what is asked, in what form, and what survives a bad scout."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

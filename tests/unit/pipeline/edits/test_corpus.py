@@ -1,7 +1,5 @@
 """Every edit of the corpus comes to what it must: applied to the byte, or explained."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

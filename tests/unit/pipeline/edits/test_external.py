@@ -1,7 +1,5 @@
 """Edits as other people send them, read by git and written anew."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

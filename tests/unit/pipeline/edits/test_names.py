@@ -1,7 +1,5 @@
 """Names of files as models write them, and replies that are wrapped in one way or another."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import tempfile

@@ -1,7 +1,5 @@
 """Of any file and any edit: never misapplied, always applied or explained."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from pathlib import Path

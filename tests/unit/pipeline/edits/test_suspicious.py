@@ -1,7 +1,5 @@
 """What could forge results is named; what honest edits hold is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.edits.suspicious import find_suspicious

@@ -1,7 +1,5 @@
 """What is looked at in an environment: packages, a sample of the tests, and how they are graded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What models read of the environment."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.environment.facts import facts_of

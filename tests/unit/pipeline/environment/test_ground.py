@@ -1,7 +1,5 @@
 """What lies in a tree against what reported, in languages whose runners name little."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Kinds of failures, in what test runners print."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

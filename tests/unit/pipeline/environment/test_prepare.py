@@ -1,7 +1,5 @@
 """The ladder: which attempts are made, which one serves, and what a model is asked."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sys

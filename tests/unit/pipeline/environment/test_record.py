@@ -1,7 +1,5 @@
 """What an attempt says of its Python."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.environment.health import Health

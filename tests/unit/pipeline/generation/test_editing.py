@@ -1,7 +1,5 @@
 """What an editing machine is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun

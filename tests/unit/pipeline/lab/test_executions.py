@@ -1,7 +1,5 @@
 """Ways of choosing on random ensembles of edits that ran."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.lab.dataset import BadData, Dataset, Instance

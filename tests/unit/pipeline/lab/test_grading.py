@@ -1,7 +1,5 @@
 """Verdicts of the benchmark's tests, and the edits that are executed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """File, function and chunk: what a run named against what the reference edit changes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Scores of selection methods, and their report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What each stage of a run cost, in the form of CodeMonkeys' Table 1."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.data.types import Account, Usage

@@ -1,7 +1,5 @@
 """SWE-Reasoner's strategies by budget, from runs as they are saved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

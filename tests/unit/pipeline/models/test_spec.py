@@ -1,7 +1,5 @@
 """Models as people write them; their prices, clients and destinations."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

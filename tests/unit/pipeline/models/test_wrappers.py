@@ -1,7 +1,5 @@
 """Metering, throttling and cache warm-up around a scripted model."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Which tests matter for an edit."""
 
-from __future__ import annotations
-
 from pipeline.data.suite_reports import SuiteRun
 from pipeline.languages.python.import_graph import scan_code
 from pipeline.regression.affected_tests import TouchedCode, choose_tests, find_touched

@@ -1,7 +1,5 @@
 """Runs of the repository's tests whose time ended before they did."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """Which results of tests are read from an execution, no matter who wrote its output."""
 
-from __future__ import annotations
-
 import base64
 import gc
 import json

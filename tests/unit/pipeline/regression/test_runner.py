@@ -1,7 +1,5 @@
 """Runs of one command: which is repeated, and which serves another time limit too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

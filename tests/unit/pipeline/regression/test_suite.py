@@ -1,7 +1,5 @@
 """The repository's own tests on edits, run for real."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import sys

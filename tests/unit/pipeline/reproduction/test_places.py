@@ -1,7 +1,5 @@
 """The test file nearest to an edit, in a tree where many have the same name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.reproduction.places import choose_extension, rank_test_files

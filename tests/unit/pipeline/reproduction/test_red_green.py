@@ -1,7 +1,5 @@
 """The runners of a reproduction test, and the command that a person types."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.data.types import Reproduction, Rung

@@ -1,7 +1,5 @@
 """What a model is shown that decides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.edits.patches import create_patch

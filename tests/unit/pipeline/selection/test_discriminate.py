@@ -1,7 +1,5 @@
 """Scripts that tell finalists apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How a choice is told."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Finalists meet in pairs, and what a run shows counts for more than the order they are read in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

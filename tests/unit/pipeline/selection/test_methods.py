@@ -1,7 +1,5 @@
 """In which order the candidates of a vote come."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from pipeline.data.types import Patch

@@ -1,7 +1,5 @@
 """The letters of the edits."""
 
-from __future__ import annotations
-
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.selection.verdict import (
     assign_letters,

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable

@@ -1,7 +1,5 @@
 """What a repository expects of an edit, read from a real history."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """When no more samples are drawn."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.workflows.sampling import agreeing_candidates, is_enough, waves

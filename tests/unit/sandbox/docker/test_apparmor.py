@@ -1,7 +1,5 @@
 """Which AppArmor profile a warm container gets, by what the host says of user namespaces."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The lock of a build, between threads and between processes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """How long a program ran that was killed, as its container says."""
 
-from __future__ import annotations
-
 import time
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Docker's daemon is looked for where Docker's own client looks."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import socket

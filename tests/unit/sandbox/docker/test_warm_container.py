@@ -1,7 +1,5 @@
 """The end of a warm container that a busy machine is slow to remove."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import docker

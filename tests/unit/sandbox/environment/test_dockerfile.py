@@ -1,7 +1,5 @@
 """Which Dockerfiles are let through to the daemon."""
 
-from __future__ import annotations
-
 import pytest
 
 from sandbox.environment.dockerfile import check_dockerfile

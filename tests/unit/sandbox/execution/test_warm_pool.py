@@ -1,7 +1,5 @@
 """Executions whose container is opened while they are stopped, or dies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A running hub with `acme/shop`, and a git client without our configuration."""
 
-from __future__ import annotations
-
 import pytest
 
 from capuchin_demo.hub.state import Repo

@@ -1,7 +1,5 @@
 """The hub sends what the API version has that is asked for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import httpx

@@ -1,7 +1,5 @@
 """What git answers once for all is remembered; what can change is not."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The hub's pages are complete, and safe with untrusted text."""
 
-from __future__ import annotations
-
 import re
 
 import httpx

@@ -1,7 +1,5 @@
 """Names, roles and tokens: which are valid, and which are rejected."""
 
-from __future__ import annotations
-
 import pytest
 
 from capuchin_demo.hub.state import Repo

@@ -1,7 +1,5 @@
 """git over HTTP with the real git binary: who may clone and push, and the effects of a push."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The words of an issue: without addresses' furniture in scores, and without English in reasons."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.context.files.sources import find_sources

@@ -1,7 +1,5 @@
 """Which files of a repository an issue names, and which it may mean."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.context.retrieval.mentions import find_mentions

@@ -1,7 +1,5 @@
 """The repository that every edit of the corpus is for: one file of each nature."""
 
-from __future__ import annotations
-
 _PLAIN = """\
 import sys
 

@@ -1,7 +1,5 @@
 """Edits that must be refused, each with words that help the model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.unit.pipeline.edits.corpus.files import TEXTS

@@ -1,7 +1,5 @@
 """Edits as models write them, each with what must come of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which pull requests are collected, and how a clone's history shows them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

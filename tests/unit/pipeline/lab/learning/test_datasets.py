@@ -1,7 +1,5 @@
 """Data sets in the layout of Hugging Face's hub."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

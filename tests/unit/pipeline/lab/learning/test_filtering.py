@@ -1,7 +1,5 @@
 """Splits without leaks, pairs, and the way from public predictions to rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

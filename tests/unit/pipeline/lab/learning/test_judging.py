@@ -1,7 +1,5 @@
 """What a reward model gains is measured in pairs, and said only where it is beyond chance."""
 
-from __future__ import annotations
-
 import random
 
 from pipeline.lab.learning.filtering import CandidateRow, HeldOut

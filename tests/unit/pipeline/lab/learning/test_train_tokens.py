@@ -1,7 +1,5 @@
 """The tokens of rows, with a tokenizer whose tokens are characters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

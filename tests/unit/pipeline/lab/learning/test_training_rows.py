@@ -1,7 +1,5 @@
 """A process reward model is trained on the question that the search asks it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.data.code_places import Located, Place, SuspectFile

@@ -1,7 +1,5 @@
 """The canonical form of a diff."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

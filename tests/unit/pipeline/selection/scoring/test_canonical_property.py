@@ -1,7 +1,5 @@
 """Different edits never share a key: generated files, reference patches."""
 
-from __future__ import annotations
-
 import ast
 import re
 

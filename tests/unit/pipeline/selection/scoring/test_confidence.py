@@ -1,7 +1,5 @@
 """The probability that a choice is right, and its correction."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What the text of an edit says."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

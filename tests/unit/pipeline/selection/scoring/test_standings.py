@@ -1,7 +1,5 @@
 """The combined evidence about the candidates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import get_args
