@@ -15,19 +15,18 @@ from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.program import Ending, Execution, Limits, python_script
-from tests.support.docker import OWNER, PACKAGE, build_environment, containers_of, make_tree
+from tests.support.docker import (
+    OWNER,
+    PACKAGE,
+    PACKAGE_FIX,
+    build_environment,
+    containers_of,
+    make_tree,
+)
 from tests.support.matrix import run_matrix
 from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
 
 Way = Literal["tls", "ssh"]
-FIX = """\
---- a/src/shop/total.py
-+++ b/src/shop/total.py
-@@ -1,2 +1,2 @@
- def total(a, b):
--    return a - b
-+    return a + b
-"""
 
 
 @pytest.fixture(scope="module", params=["tls", "ssh"])
@@ -71,7 +70,9 @@ async def test_an_environment_is_prepared_and_used_there(
         ask = "from shop import total; print(total(1, 2))"
         cells = {
             (cell.edit, cell.test): cell.run
-            async for cell in run_matrix(sandbox, [(), (FIX,)], [ask, "raise SystemExit(2)"])
+            async for cell in run_matrix(
+                sandbox, [(), (PACKAGE_FIX,)], [ask, "raise SystemExit(2)"]
+            )
         }
         outputs = {at: run.output for at, run in cells.items() if isinstance(run, Execution)}
         assert outputs == {(0, 0): "-1\n", (1, 0): "3\n", (0, 1): "", (1, 1): ""}

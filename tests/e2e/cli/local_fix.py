@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
@@ -113,9 +114,11 @@ def seal(out: Path, settings: Settings) -> None:
         store.write(key, path.read_bytes())
 
 
-def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(
+    words: Sequence[str], register: Callable[[Any], None] = cli_fix.register
+) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    cli_fix.register(parser.add_subparsers())
+    register(parser.add_subparsers())
     return parser.parse_args(words)
 
 

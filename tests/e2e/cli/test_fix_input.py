@@ -1,6 +1,5 @@
 """`capuchin fix`: what it refuses or leaves alone of its input, and how it says so."""
 
-import argparse
 import json
 import re
 import shutil
@@ -22,7 +21,7 @@ from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.cli.local_fix import LocalFix, seal, unpack_bundle
+from tests.e2e.cli.local_fix import LocalFix, parse_arguments, seal, unpack_bundle
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 from tests.support.github.hub import LocalHub
@@ -369,9 +368,7 @@ class Desk:
         return repo, issue, f"{self.hub.url}/{issue.html_path}"
 
     async def fix(self, *words: str, settings: Settings | None = None) -> int:
-        parser = argparse.ArgumentParser()
-        cli_fix.register(parser.add_subparsers())
-        args = parser.parse_args(["fix", "--out", str(self.out), *words])
+        args = parse_arguments(["fix", "--out", str(self.out), *words])
         return await cli_fix.run_command(args, settings or self.settings)
 
     def written(self) -> list[str]:

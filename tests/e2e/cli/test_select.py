@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +21,7 @@ from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.cli.local_fix import seal
+from tests.e2e.cli.local_fix import parse_arguments, seal
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 
@@ -178,7 +177,7 @@ class Desk:
 
     async def select(self, *more: str, settings: Settings | None = None) -> int:
         args = ["select", "--repo", str(self.repo), "--issue", str(self.issue), *more]
-        asked = parsed(cli_select, args)
+        asked = parse_arguments(args, cli_select.register)
         found = (asked.out or self.folder / "none") / "run/environment"
         if asked.out and self._environment.exists() and not found.parent.exists():
             shutil.copytree(self._environment, found)
@@ -196,18 +195,11 @@ class Desk:
         seal(out, self.alone)
 
     async def replay(self, *more: str) -> int:
-        args = parsed(cli_replay, ["replay", str(self.out / "run.tar.zst"), *more])
-        return await cli_replay.run_command(args)
+        args = ["replay", str(self.out / "run.tar.zst"), *more]
+        return await cli_replay.run_command(parse_arguments(args, cli_replay.register))
 
     def report(self) -> dict[str, object]:
         return json.loads((self.out / "report.json").read_text())
-
-
-def parsed(command: object, words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    register = command.register  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - a module
-    register(parser.add_subparsers())
-    return parser.parse_args(words)
 
 
 @pytest.fixture(scope="session")

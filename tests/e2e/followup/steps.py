@@ -2,16 +2,13 @@
 
 from capuchin_demo.hub.state import Pull, Repo
 from tests.e2e.harness import BotHarness
+from tests.support.data.diffs import diff_of
 
-FOLLOW_UP_DIFF = """\
-diff --git a/shop.py b/shop.py
---- a/shop.py
-+++ b/shop.py
-@@ -1,2 +1,3 @@
- def total(a, b):
-+    # Both count.
-     return a + b
-"""
+FOLLOW_UP_DIFF = diff_of(
+    "def total(a, b):\n    return a + b\n",
+    "def total(a, b):\n    # Both count.\n    return a + b\n",
+    "shop.py",
+)
 REVIEW_LINE = [("shop.py", 2, "Please say why.")]
 
 

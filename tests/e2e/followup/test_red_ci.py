@@ -10,18 +10,14 @@ from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.data.diffs import diff_of
 
 ANSWERS = "version: 1\nanswer_ci: true\n"
-AGAIN = """\
-diff --git a/shop.py b/shop.py
---- a/shop.py
-+++ b/shop.py
-@@ -1,3 +1,3 @@
- def total(a, b):
--    # Both count.
-+    # Both count, as said.
-     return a + b
-"""
+AGAIN = diff_of(
+    "def total(a, b):\n    # Both count.\n    return a + b\n",
+    "def total(a, b):\n    # Both count, as said.\n    return a + b\n",
+    "shop.py",
+)
 LOG = "x" * 300_000 + "\nE   assert total(1, 2) == 3\n"
 
 

@@ -18,17 +18,10 @@ from pipeline.data.types import (
 )
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
+from tests.support.data.diffs import diff_of
 
 SHOP = b"def total(a, b):\n    return a - b\n"
-FIX = """\
-diff --git a/shop.py b/shop.py
---- a/shop.py
-+++ b/shop.py
-@@ -1,2 +1,2 @@
- def total(a, b):
--    return a - b
-+    return a + b
-"""
+FIX = diff_of(SHOP.decode(), SHOP.decode().replace("a - b", "a + b"), "shop.py")
 TEST_DIFF = """\
 diff --git a/tests/test_total.py b/tests/test_total.py
 new file mode 100644

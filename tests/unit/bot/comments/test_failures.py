@@ -6,18 +6,10 @@ import pytest
 
 from bot.comments import failures, status
 from bot.data.failure import Failure, FailureFacts
-from bot.data.run import Login, RepoRef, Run, RunId
 from bot.errors import RunFailed, translate_errors
 from pipeline.data.types import NoFix, NoFixReason
 from sandbox.errors import EnvironmentFailed
-
-RUN = Run(
-    id=RunId("r1"),
-    repo=RepoRef(id=1, owner="acme", name="shop", installation=1),
-    issue=7,
-    asked_by=Login("alice"),
-    delivery="d",
-)
+from tests.support.data.publishing import a_run
 
 
 @pytest.mark.parametrize("failure", list(Failure))
@@ -40,7 +32,7 @@ def test_each_honest_no_has_a_sentence(reason: NoFixReason) -> None:
 
 def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
     answer = NoFix(reason="no reproduction", details=("@bob's `f()` <!-- x -->returns 1",))
-    said = status.render_no_fix(RUN, answer)
+    said = status.render_no_fix(a_run(), answer)
     assert "- @\u200bbob's `f()` returns 1" in said
     assert said.startswith("I did not find a fix that I am confident in: I could not write a test")
 

@@ -24,37 +24,11 @@ from tests.support.data.solver_shop import Shop, open_shop
 SOURCE = "def count(prices):\n    return 7\n"
 TESTS = "from till import count\n\ndef test_kept():\n    assert count\n"
 FILES = {"till.py": SOURCE, "tests/test_till.py": TESTS, "conftest.py": ""}
-GOLD = """\
-diff --git a/till.py b/till.py
---- a/till.py
-+++ b/till.py
-@@ -1,2 +1,2 @@
- def count(prices):
--    return 7
-+    return len(prices)
-"""
-TEST_PATCH = """\
-diff --git a/tests/test_till.py b/tests/test_till.py
---- a/tests/test_till.py
-+++ b/tests/test_till.py
-@@ -3,2 +3,5 @@
- def test_kept():
-     assert count
-+
-+def test_fixed():
-+    assert count([1]) == 1
-"""
-CHEAT = """\
-diff --git a/tests/test_till.py b/tests/test_till.py
---- a/tests/test_till.py
-+++ b/tests/test_till.py
-@@ -1,4 +1,2 @@
--from till import count
--
- def test_kept():
--    assert count
-+    assert 1
-"""
+GOLD = diff_of(SOURCE, SOURCE.replace("7", "len(prices)"), "till.py")
+TEST_PATCH = diff_of(
+    TESTS, f"{TESTS}\ndef test_fixed():\n    assert count([1]) == 1\n", "tests/test_till.py"
+)
+CHEAT = diff_of(TESTS, "def test_kept():\n    assert 1\n", "tests/test_till.py")
 FIXED, KEPT = "tests/test_till.py::test_fixed", "tests/test_till.py::test_kept"
 
 

@@ -12,17 +12,14 @@ from pipeline.regression.near_tests import (
     enclosing_names,
     rank_files,
 )
+from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import make_codebase
 
-DIFF = """\
---- a/src/shop/till.py
-+++ b/src/shop/till.py
-@@ -1,3 +1,3 @@
- class Till:
-     def settle(self):
--        return 1
-+        return 2
-"""
+DIFF = diff_of(
+    "class Till:\n    def settle(self):\n        return 1\n",
+    "class Till:\n    def settle(self):\n        return 2\n",
+    "src/shop/till.py",
+)
 FILES = {
     "src/shop/__init__.py": "",
     "src/shop/till.py": "class Till:\n    def settle(self):\n        return 1\n",
