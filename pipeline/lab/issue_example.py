@@ -1,7 +1,5 @@
 """The code that an issue shows, run: how an edit behaves, without a model."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 
