@@ -63,7 +63,7 @@ def register(subparsers: Subparsers) -> None:
         "fix",
         description="Works on the last commit of the default branch of the issue's repository, or "
         "of a local repository. Does not write to GitHub. Run it again with the same --out to "
-        "continue where it stopped. Exit codes: 0 a proven fix, 3 an unproven one or none, "
+        "continue where it stopped. Exit codes: 0 a fix that a test shows, 3 another or none, "
         "4 out of budget or time, 1 failed, 2 wrong usage.",
     )
     parser.add_argument(
@@ -86,7 +86,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits to try")
     parser.add_argument(
         "--as-of", type=_parse_date, metavar="DATE",
-        help="install packages as of this day, YYYY-MM-DD (default: the commit's day)",
+        help="install packages as of this day, YYYY-MM-DD (default: two weeks after the commit)",
     )  # fmt: skip
     parser.set_defaults(run=_run)
 

@@ -118,7 +118,7 @@ def _verdict_sentence(report: ReplayReport) -> str:
         case "":
             end = ""
         case "fix":
-            end = "The run itself ended with a proven fix."
+            end = "The run itself ended with a fix that a test shows."
         case "unproven":
             end = "The run itself ended with an unproven edit."
         case reason:

@@ -12,7 +12,7 @@ from pipeline.languages.manifests import Manifests
 
 _NOT_PROJECTS: Final = re.compile(
     r"(?:^|/)(?:tests?|testing|docs?|examples?|samples?|demos?|benchmarks?|tools?|scripts|ci|vendor"
-    r"|third_party|fixtures|build|templates?|requirements)(?:/|$)",
+    r"|third_party|fixtures|build|templates?|requirements|_[^/]*)(?:/|$)",
     re.IGNORECASE,
 )
 

@@ -192,9 +192,10 @@ def split_by_file(run: TestRun, files: Sequence[str]) -> dict[str, TestRun]:
         mine = {name for name in told if run.files[name] == path}
         seconds = {name: run.seconds[name] for name in mine if name in run.seconds}
         used = run.start + sum(seconds.values())
+        busy = used * _find_busy(suite.execution)
         return TestRun(
             suite=SuiteRun(
-                execution=replace(suite.execution, output="", seconds=used, cpu_seconds=used),
+                execution=replace(suite.execution, output="", seconds=used, cpu_seconds=busy),
                 passed=_keep(suite.passed, mine),
                 failed=_keep(suite.failed, mine),
                 offline=_keep(suite.offline, mine),
@@ -211,6 +212,12 @@ def split_by_file(run: TestRun, files: Sequence[str]) -> dict[str, TestRun]:
     return {path: cut(path) for path in files}
 
 
+def _find_busy(*executions: Execution) -> float:
+    """The share of their time that they used a processor."""
+    whole = sum(one.seconds for one in executions)
+    return sum(one.own_seconds for one in executions) / whole if whole else 1.0
+
+
 def _keep(names: Sequence[str], mine: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in mine)
 
@@ -222,9 +229,10 @@ def join_files(runs: Sequence[TestRun]) -> TestRun:
     used = start + sum(seconds for run in runs for seconds in run.seconds.values())
     failed = any(suite.failed or suite.offline for suite in suites)
     first = suites[0].execution
+    busy = used * _find_busy(*(suite.execution for suite in suites))
     return TestRun(
         suite=SuiteRun(
-            execution=replace(first, exit_code=int(failed), seconds=used, cpu_seconds=used),
+            execution=replace(first, exit_code=int(failed), seconds=used, cpu_seconds=busy),
             passed=tuple(sorted(name for suite in suites for name in suite.passed)),
             failed=tuple(sorted(name for suite in suites for name in suite.failed)),
             offline=tuple(sorted(name for suite in suites for name in suite.offline)),

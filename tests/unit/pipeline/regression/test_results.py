@@ -8,10 +8,10 @@ import zlib
 
 import pytest
 
-from pipeline.data.suite_reports import CutShort
+from pipeline.data.suite_reports import CutShort, SuiteRun
 from pipeline.languages.readers import parse_junit
 from pipeline.languages.test_command import TestCommand, run_in_turn
-from pipeline.regression.results import TestRun, unpack
+from pipeline.regression.results import TestRun, join_files, split_by_file, unpack
 from pipeline.regression.runner import (
     FORGED,
     INCOMPLETE,
@@ -423,3 +423,17 @@ def test_a_long_output_keeps_whole_lines_of_its_beginning_and_its_end() -> None:
     assert [line for line in kept if line not in lines] == [
         f"[... {len(lines) - len(kept) + 1} lines left out ...]"
     ]
+
+
+def test_the_parts_of_a_run_and_their_whole_use_the_processor_as_it_did() -> None:
+    run = TestRun(
+        suite=SuiteRun(
+            execution=replace(FINE, seconds=100, cpu_seconds=10), passed=("a::x", "b::y"), failed=()
+        ),
+        files={"a::x": "a", "b::y": "b"},
+        seconds={"a::x": 60, "b::y": 30},
+        start=10,
+    )
+    parts = split_by_file(run, ("a", "b"))
+    assert [parts[name].suite.execution.own_seconds for name in ("a", "b")] == [7, 4]
+    assert join_files([*parts.values()]).suite.execution.own_seconds == 10
