@@ -401,9 +401,12 @@ async def open_run(
     try:
         tracker = ProgressTracker(show, Progress(expected=expected))
         yield PipelineRunner(settings, engine), tracker.report
-    except EnvironmentFailed:
-        for name, data in health_file(await store.load(FAILED_KEY, EnvironmentRecord)).items():
-            await asyncio.to_thread((out / name).write_bytes, data)
+    except BaseException as error:  # a signal ends it, too: the next start counts its time
+        known = await store.load(FAILED_KEY, EnvironmentRecord)
+        await display.stopwatch.read(store, known)
+        if isinstance(error, EnvironmentFailed):
+            for name, data in health_file(known).items():
+                await asyncio.to_thread((out / name).write_bytes, data)
         raise
     finally:
         await engine.close()

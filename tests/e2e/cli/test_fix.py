@@ -215,6 +215,8 @@ async def test_a_failed_run_goes_on_where_it_stopped(
     local_fix.continue_run(run)
     assert await local_fix.fix() == local_run.FIXED
     assert [question.call for question in local_fix.llm.requests] == ["reproduction"]
+    seconds = json.loads((local_fix.out / "report.json").read_text())["seconds"]
+    assert seconds["scripts"] > 0, "those of the first start: the second runs none"
 
 
 async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
