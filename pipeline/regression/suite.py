@@ -204,7 +204,7 @@ class RegressionSuite:
         self, first: Sequence[str], *, ahead: bool = False
     ) -> tuple[TestRunner, TestRun] | None:
         """Find the first command by which any test passes on the unedited code, with its results;
-        the files `first` run before the others. Whoever compares asks again, and says how many."""
+        the files `first` run before the others. A comparison asks again, and says how many."""
         async with self._lock:
             if self._known or self.problem:
                 return self._known
