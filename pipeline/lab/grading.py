@@ -44,11 +44,6 @@ class ExecutedEdit(Frozen):
     broken: int | None
     """How many of the near tests, as they were before the reference edit, it breaks; None: they
     told nothing."""
-    example: str = ""
-    """A digest of what the code that the issue shows prints with it; empty: it shows none, or
-    prints something else each time."""
-    unedited: str = ""
-    """The same without it."""
 
     @property
     def halves(self) -> tuple[bool, ...]:

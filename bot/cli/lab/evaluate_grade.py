@@ -42,7 +42,6 @@ from pipeline.lab.grading import (
     choose_edits,
     draw_edits,
 )
-from pipeline.lab.issue_example import build_example, run_example
 from pipeline.lab.recall import CannotMeasure, open_base, scope_of_clone
 from pipeline.lab.render import table
 from pipeline.regression.near_tests import NearbyTests
@@ -319,11 +318,7 @@ async def _execute_edits(
 ) -> Executions:
     edits: list[ExecutedEdit] = []
     grader = place.build_grader(row)
-    workspace = Workspace(place.sandbox, place.codebase, place.store, Options())
-    tests, script = NearbyTests(workspace), build_example(row.problem_statement)
-    unedited = await run_example(script, "", workspace) if script else ""
-    if unedited != (await run_example(script, "", workspace) if script else ""):
-        script = unedited = ""
+    tests = NearbyTests(Workspace(place.sandbox, place.codebase, place.store, Options()))
     for edit in drawn:
         judged = await grader.judge(edit.diff)
         if judged.grade.cannot_tell:
@@ -332,7 +327,6 @@ async def _execute_edits(
             continue  # it does not apply
         try:
             near = await tests.compare(edit.diff)
-            shown = await run_example(script, edit.diff, workspace) if script else ""
         except PatchRejected:
             continue
         edits.append(
@@ -343,8 +337,6 @@ async def _execute_edits(
                 right=edit.right,
                 fixed=tuple(test not in judged.left for test in judged.to_fix),
                 broken=None if near is None else len(near.broken),
-                example=shown,
-                unedited=unedited,
             )
         )
     return Executions(edits=tuple(edits))
