@@ -393,8 +393,7 @@ class ExploringMachine(Machine[ExploringState]):
             seconds=self._options.execution_seconds,
             output_bytes=OUTPUT_BYTES,
         )
-        known = {f"{self._scratch}/.keep": "", **state.scratch}  # the folder is there
-        tools = {f"{CHECKOUT}/{path}": text for path, text in known.items()}
+        tools = {f"{CHECKOUT}/{path}": text for path, text in state.scratch.items()}
         run = await self._resources.sandbox.run_command(
             dataclasses.replace(command, files={**command.files, **tools})
         )
