@@ -243,7 +243,7 @@ def _find_fenced(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     return [Tag(names[0], "\n".join(lines[fences[0] + 1 : fences[1]]))]
 
 
-_MOST_AFTER = 50
+_MOST_AFTER = 20
 """Tags after an end that are looked at for a later one."""
 
 
