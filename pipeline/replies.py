@@ -1,10 +1,11 @@
 """Parses a model's reply: exactly one block of the right kind, or a hint."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 _FENCE = re.compile(r"(```+|~~~+)[^\n`]*")
 _THOUGHTS = {
@@ -32,6 +33,22 @@ _VISIBLE = re.compile(r"\S")
 _HARMONY = re.compile(r"<\|(?:start\|>assistant|channel\|>final|\w+\|>)")
 
 
+class _Mark(NamedTuple):
+    """A tag that may end a block, or begin another one."""
+
+    start: int
+    end: int
+    opens: str
+    """The name of the block that it begins; empty for a closing tag."""
+    late: bool
+    """Whether it closes behind other text of its line."""
+
+
+_Tags = dict[str, list[_Mark]]
+"""By the name of a block: the tags that its end is found among, looked for once; none where no
+later part of the text closes it."""
+
+
 @lru_cache(maxsize=8)  # each reader of a reply begins with it
 def split_thoughts(text: str) -> tuple[str, str]:
     """The thoughts in `text`, of every family and wherever they stand, and the rest.
@@ -45,11 +62,12 @@ def split_thoughts(text: str) -> tuple[str, str]:
     stop, at = _find_end_alone(text)
     thoughts += [text[:stop]] * bool(at)
     absent: set[str] = set()
+    tags: _Tags = {}
     place = at
     while begin := _BEGINS.search(text, place):
         place = begin.end()
         if not begin["thought"]:
-            place = _skip_quoted(text, begin, absent)
+            place = _skip_quoted(text, begin, absent, tags)
             continue
         closing = next(end for start, end in _THOUGHTS.items() if re.fullmatch(start, begin[0]))
         closing = closing or f"</{begin[0][1:]}"
@@ -77,18 +95,18 @@ def _find_end_alone(text: str) -> tuple[int, int]:
     """Where the end of thoughts begins and ends that a template began: outside of every block,
     before any beginning; zeros if there are none."""
     first = next((m.start() for m in _BEGINS.finditer(text) if m["thought"]), len(text))
-    at, absent = 0, set[str]()
+    at, absent, tags = 0, set[str](), _Tags()
     while (match := _ENDS.search(text, at)) and match.start() < first:
         if match["end"]:
             return match.start(), match.end()
-        at = _skip_quoted(text, match, absent)
+        at = _skip_quoted(text, match, absent, tags)
     return 0, 0
 
 
-def _skip_quoted(text: str, begin: re.Match[str], absent: set[str]) -> int:
+def _skip_quoted(text: str, begin: re.Match[str], absent: set[str], tags: _Tags) -> int:
     """Where a block or a fence ends; where its beginning does if it never ends."""
     if name := begin["block"]:
-        end = _find_closing(text, name, begin.end(), absent)
+        end = _find_closing(text, name, begin.end(), tags)
         return end[1] if end else begin.end()
     fence = f"\n{begin['fence']}"
     stop = -1 if fence in absent else text.find(fence, begin.end())
@@ -214,13 +232,13 @@ def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     at = 0
     names = "|".join(map(re.escape, allowed))
     opening = re.compile(rf"^[ \t]*(?:[`*]{{1,3}})?<({names})\s*(/?)>", re.MULTILINE)
-    absent: set[str] = set()
+    tags: _Tags = {}
     while match := opening.search(reply, at):
         at = match.end()
         name = match.group(1)
         if match.group(2):
             found.append(Tag(name, ""))
-        elif end := _find_closing(reply, name, at, absent):
+        elif end := _find_closing(reply, name, at, tags):
             found.append(Tag(name, strip_fence(reply[at : end[0]]).strip("\n")))
             at = end[1]
     return found
@@ -243,13 +261,12 @@ def _find_fenced(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     return [Tag(names[0], "\n".join(lines[fences[0] + 1 : fences[1]]))]
 
 
-_MOST_AFTER = 20
+_MOST_AFTER = 50
 """Tags after an end that are looked at for a later one."""
 
 
-def _find_closing(reply: str, name: str, start: int, absent: set[str]) -> tuple[int, int] | None:
-    """The positions where the closing tag begins and ends; `absent`: names that no later part of
-    the reply closes, which are not searched for again.
+def _find_closing(reply: str, name: str, start: int, tags: _Tags) -> tuple[int, int] | None:
+    """The positions where the closing tag begins and ends. Asked of ever later places.
 
     A block that quotes whole ones of its own name ends after them. Of several closing tags that no
     block needs, the last before one of another name begins is its end.
@@ -257,39 +274,42 @@ def _find_closing(reply: str, name: str, start: int, absent: set[str]) -> tuple[
     same_line = re.compile(rf"[^\n]*?(</{name}>)[`* \t]*(?=\n|\Z)").match(reply, start)
     if same_line:
         return same_line.start(1), same_line.end()
-    if name in absent:
-        return None
-    tag = re.compile(
-        rf"^[ \t]*(?:[`*]{{1,3}})?<(?P<open>{_BLOCKS})\s*>|^[ \t]*(?P<close></{name}>)"
-        rf"|(?P<late></{name}>)[`* \t]*$",
-        re.MULTILINE,
-    )
-    last, unfit = _fit_end(tag.finditer(reply, start), name)
+    if name not in tags:
+        tag = re.compile(
+            rf"^[ \t]*(?:[`*]{{1,3}})?<(?P<open>{_BLOCKS})\s*>|^[ \t]*(?P<close></{name}>)"
+            rf"|(?P<late></{name}>)[`* \t]*$",
+            re.MULTILINE,
+        )
+        tags[name] = [
+            _Mark(*one.span(), one["open"] or "", bool(one["late"]))
+            for one in tag.finditer(reply, start)
+        ]
+    there = tags[name]
+    first = bisect_left(there, (start,))
+    last, unfit = _fit_end((there[at] for at in range(first, len(there))), name)
     if not (found := last or unfit):
-        absent.add(name)
+        tags[name] = []
         return None
-    return found.start("late") if found["late"] else found.start(), found.end()
+    return found.start, found.end
 
 
-def _fit_end(
-    found: Iterable[re.Match[str]], name: str
-) -> tuple[re.Match[str] | None, re.Match[str] | None]:
+def _fit_end(found: Iterable[_Mark], name: str) -> tuple[_Mark | None, _Mark | None]:
     """Of the tags after the beginning of a block `name`, its end; and what may be it otherwise."""
     depth, after = 1, 0
-    last: re.Match[str] | None = None
-    unfit: re.Match[str] | None = None
-    for match in found:
+    last: _Mark | None = None
+    unfit: _Mark | None = None
+    for mark in found:
         after += bool(last or unfit)
-        if after > _MOST_AFTER or (last and match["open"] not in (None, name)):
+        if after > _MOST_AFTER or (last and mark.opens not in ("", name)):
             break
-        if match["open"]:
-            depth += match["open"] == name
-        elif match["late"]:
-            unfit = unfit or match
+        if mark.opens:
+            depth += mark.opens == name
+        elif mark.late:
+            unfit = unfit or mark
         elif not depth or (depth == 1 and not last):
-            last, depth = match, 0
+            last, depth = mark, 0
         else:
-            unfit, depth = match, depth - 1
+            unfit, depth = mark, depth - 1
     return last, unfit
 
 
