@@ -27,9 +27,6 @@ class EnvironmentSpec:
     """Shell lines for the build container, in place of what the tree's own files suggest."""
     dockerfile: str = ""
     """The path of a Dockerfile in the tree; the steps of the installation run in its image."""
-    image: str = ""
-    """A published image with the project installed as SWE-bench's are: an editable package in
-    /testbed, perhaps in a conda environment `testbed`. Tried before everything else."""
     python: str = ""
     """The Python version, `3.N`."""
     root: str = ""
@@ -48,6 +45,9 @@ class EnvironmentRequest(EnvironmentSpec):
     """A checkout to install, and what is known about how to install it."""
 
     tree: Tree
+    image: str = ""
+    """A published image with the project installed as SWE-bench's are: an editable package in
+    /testbed, perhaps in a conda environment `testbed`. Tried before everything else."""
     scope: str = ""
     """Images are shared only within one scope: the code of one repository could otherwise tamper
     with the environment of another. No stranger may be able to choose it, as by a name."""

@@ -32,6 +32,8 @@ class Job:
     scope: str
     """Jobs share environment images only within it; no stranger may be able to choose it."""
     environment: EnvironmentSpec = EnvironmentSpec()  # noqa: RUF009 - frozen
+    image: str = ""
+    """A published image that is tried first; see `EnvironmentRequest`."""
     shared_budget: SharedBudget | None = None
     """The ceilings that this job shares with other runs; None: it has none."""
     environment_store: Callable[[str], Store] | None = None

@@ -283,7 +283,7 @@ async def answer_reviews(
     here = sha[:7] if sha and not ctx.record.handed_over else ""
     lost = bool(sha) and not here
     noted = suspicious_sentences(revised.patch.diff) if here and revised.patch else []
-    left_out = "\n\n".join(filter(None, (*noted, followup.outsiders_note(batch.untrusted))))
+    beside = "\n\n".join(filter(None, (*noted, followup.outsiders_note(batch.untrusted))))
     numbered = [(place, remark) for place, remark in enumerate(batch.remarks)]
     threads = [(place, remark) for place, remark in numbered if remark.thread is not None]
     threads = threads[:MAX_THREADS]
@@ -305,10 +305,10 @@ async def answer_reviews(
     for nth, one in enumerate(threads):
         remark = one[1]
         assert remark.thread is not None
-        more = left_out if nth == 0 and not others else ""
+        more = beside if nth == 0 and not others else ""
         await ctx.lease.require()
         body = f"{text([one], more)}\n\n{mark(remark)}\n"
         is_own = ctx.repo.issues.is_own
         await ctx.repo.pulls.reply_once(ctx.pull.number, remark.thread, mark(remark), body, is_own)
     if others:
-        await ctx.comment_once(text(others, left_out), *(mark(remark) for _, remark in others))
+        await ctx.comment_once(text(others, beside), *(mark(remark) for _, remark in others))

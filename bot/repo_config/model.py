@@ -311,7 +311,7 @@ class RepoConfig(SharedOptions, RepoPolicy):
 
     def environment(self) -> EnvironmentSpec:
         """What it says about the environment."""
-        names = {field.name for field in fields(EnvironmentSpec)} & RepoConfig.model_fields.keys()
+        names = (field.name for field in fields(EnvironmentSpec))
         return EnvironmentSpec(**{name: getattr(self, name) for name in names})
 
     def aim(self, codebase: Codebase, issue: Issue, root: str = "") -> Codebase:

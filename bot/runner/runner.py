@@ -356,6 +356,7 @@ async def _build_request(job: Job) -> EnvironmentRequest:
     )
     return EnvironmentRequest(
         await job.codebase.build_tree(),
+        image=job.image,
         **vars(environment),
         scope=job.scope,
         run_id=job.run_id,

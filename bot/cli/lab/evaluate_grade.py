@@ -50,7 +50,6 @@ from pipeline.selection.scoring.canonical import read_base
 from pipeline.store import DirStore, ScopedStore, Store, digest
 from prompts.text import pluralize
 from sandbox.base import Sandbox
-from sandbox.engine import EnvironmentSpec
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace
 from sandbox.scratch import scratch_folder
@@ -94,7 +93,7 @@ class Workplaces:
             codebase=codebase,
             options=Options(),
             scope=scope_of_clone(self.trees, row.repo),
-            environment=EnvironmentSpec(image=row.image),
+            image=row.image,
         )
         report = partial(print_event, of=row.instance_id)
         try:

@@ -338,7 +338,8 @@ class _Solving:
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(graded=isinstance(row, GradedInstance)),
             scope=scope_of_clone(self.task.trees, row.repo),
-            environment=dataclasses.replace(config.environment(), image=row.image),
+            environment=config.environment(),
+            image=row.image,
         )
 
     async def _run(
