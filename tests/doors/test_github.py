@@ -16,10 +16,13 @@ import pytest
 
 from tests.doors import shop
 from tests.doors.internal import Comment, LocalHub, Pull, Repo, github, model, settings
-from tests.doors.outside import SECONDS, assert_expected, recorded, redis, serve, worker
+from tests.doors.outside import assert_expected, recorded, redis, serve, worker
 
 SECRET: Final = "a secret of a webhook"
 MAINTAINER, STRANGER = "alice", "bob"
+PATIENCE: Final = 300
+"""Seconds for all of it: twenty runs, of which one installs a project, beside other tests."""
+pytestmark = pytest.mark.spine  # all in the same run: the scene is played once for all of them
 FILE: Final = ".github/capuchin.yml"
 SLOW: Final = ("capuchin:auto", "/capuchin dry-run", "capuchin:dry-run")
 """Asked for in a repository with a bug; all else where there is nothing to fix."""
@@ -66,16 +69,15 @@ class Scene:
         await self.hub.commit(self.shop, "settings", {FILE: "sampels: 1\n"}, "Set", STRANGER)
         await self.hub.open_pull(self.shop, "settings", "Set", STRANGER)
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 while not self._answered():
                     await asyncio.sleep(0.05)
                     self.ends = await asyncio.to_thread(ended, server)
         except TimeoutError:
             reactions = {words: faces(each) for words, each in self.commands.items()}
             checks = [run.name for run in self.shop.check_runs]
-            raise AssertionError(
-                (self.ends, reactions, self.labels, checks, len(self.pulls))
-            ) from None
+            seen = (self.ends, reactions, self.labels, checks, len(self.pulls))
+            raise AssertionError((next(self.bodies, ""), *seen)) from None
 
     async def _ask(self, repo: Repo, words: str, title: str, body: str) -> None:
         """With a comment or a label, on an issue of its own."""
