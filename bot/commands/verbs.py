@@ -19,7 +19,7 @@ from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.git.commits import detect_commit_style
 from bot.queue.jobs import RetryLater, RunQueue
 from bot.queue.position import load_queue
-from bot.repo_config.model import CONFIG_PATHS, LayerProblem, RepoConfig
+from bot.repo_config.model import CONFIG_PATHS, LayerProblem
 from bot.runs.further_samples import count_samples
 from bot.runs.publish import refusals
 from bot.safe_text import make_marker
@@ -302,9 +302,7 @@ async def propose_config(ctx: CommandContext) -> str:
     for path in CONFIG_PATHS:
         if await ctx.repo.read_file(*path.split("/")) is not None:
             return settings_file.file_exists(path, working)
-    found = ctx.loaded_config
-    prefix = RepoConfig() if isinstance(found, LayerProblem) else found.config
-    branches = f"{prefix.branch_prefix}settings-"
+    branches = f"{ctx.config.branch_prefix}settings-"
     marker = make_marker("settings", ctx.request.id)
     pull = await _find_proposal(ctx, branches, marker)
     text = settings_file.render_file(ctx.settings.public_url, working)
@@ -339,7 +337,7 @@ async def _open_proposal(
     base = await repo.get_branch_head(facts.default_branch) if facts else None
     if facts is None or base is None:
         return None
-    style = await detect_commit_style(repo)
+    style = await detect_commit_style(repo, ctx.config.commits)
     title = style.format_title("chore", settings_file.PULL_TITLE)
     co_author = await repo.find_co_author(request.by)
     message = style.format_message(title, "", repo.identity, co_author)

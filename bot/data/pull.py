@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from textwrap import fill, shorten
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import Field
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bot.data.github_facts import CoAuthor, Identity
 
 
+SIGN_OFF: Final = "sign-off"
+CO_AUTHOR: Final = "co-author"
 LINE_WIDTH: Final = 72
 """Of each line of a message: what commitlint and gitlint ask for by default is longer.
 https://git-scm.com/docs/git-commit#_discussion"""
@@ -28,9 +30,23 @@ class CommitStyle(Frozen):
     """How our commits follow those of the repository."""
 
     signed_off: bool = False
+    names_co_author: bool = True
     conventional: bool = False
     ticket: str = ""
     """What each title begins with, such as `ABC-123: `."""
+
+    def with_settings(self, commits: tuple[str, ...] | None) -> Self:
+        """As the key `commits` says, where it is set."""
+        if commits is None:
+            return self
+        prefixes = [f"{text.rstrip()} " for text in commits if text not in (SIGN_OFF, CO_AUTHOR)]
+        return self.model_copy(
+            update={
+                "signed_off": SIGN_OFF in commits,
+                "names_co_author": CO_AUTHOR in commits,
+                "ticket": prefixes[0] if prefixes else self.ticket,
+            }
+        )
 
     def format_title(self, kind: str, title: str) -> str:
         """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
@@ -43,7 +59,9 @@ class CommitStyle(Frozen):
         return f"{self.ticket}{kind}: {title}"
 
     def format_message(self, title: str, body: str, identity: Identity, co_author: CoAuthor) -> str:
-        trailers = [f"Co-authored-by: {co_author.login} <{co_author.email}>"]
+        trailers: list[str] = []
+        if self.names_co_author:
+            trailers.append(f"Co-authored-by: {co_author.login} <{co_author.email}>")
         if self.signed_off:
             trailers.append(f"Signed-off-by: {identity.login} <{identity.email}>")
         wrapped = "\n".join(

@@ -43,9 +43,12 @@ _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|comm
 
 
 async def detect_commit_style(
-    repo: Repository, codebase: Codebase | None = None, issue: str = ""
+    repo: Repository,
+    commits: tuple[str, ...] | None,
+    codebase: Codebase | None = None,
+    issue: str = "",
 ) -> CommitStyle:
-    """The style by the repository's files and its latest commits.
+    """The style by the key `commits`, the repository's files and its latest commits.
 
     Without a `codebase` it looks for one file only, which it asks GitHub for. Where titles begin
     with a ticket, the one that the text of the `issue` names is taken.
@@ -60,11 +63,12 @@ async def detect_commit_style(
     if demanded is None:
         demanded = _is_habit(messages, _SIGN_OFF_TRAILER.search)
     bare = [_TICKET.sub("", message, count=1) for message in messages]
-    return CommitStyle(
+    found = CommitStyle(
         signed_off=demanded,
         conventional=_is_habit(bare, CONVENTIONAL.match),
         ticket=_find_ticket(messages, issue),
     )
+    return found.with_settings(commits)
 
 
 def _find_ticket(messages: Sequence[str], issue: str) -> str:

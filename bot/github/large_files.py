@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pipeline.codebase.commit import LARGEST_FILE
 
 MOST_LARGE_BYTES: Final = 500_000_000
-"""Of all files of a commit together."""
+"""Of all files of a commit and its submodules together."""
 _BATCH: Final = 100
 _JSON: Final = "application/vnd.git-lfs+json"
 
@@ -43,16 +43,23 @@ class _Answer(BaseModel):
 
 
 async def fetch_large_files(
-    repository: str, token: Callable[[], Awaitable[str]], wanted: Mapping[str, int], folder: Path
-) -> None:
+    repository: str,
+    token: Callable[[], Awaitable[str]] | None,
+    wanted: Mapping[str, int],
+    folder: Path,
+    left: int = MOST_LARGE_BYTES,
+) -> int:
     """Put those of `wanted`, sizes by SHA-256, that the service gives into `folder`.
 
     `repository` is its address. What is missing, too large or not what its name says stays absent.
+    Returns how many of the bytes `left` may still be asked for.
     """
-    left, due = MOST_LARGE_BYTES, dict[str, int]()
+    due = dict[str, int]()
     for oid, size in wanted.items():
         if size <= min(left, LARGEST_FILE) and not (folder / oid).is_file():
             due[oid], left = size, left - size
+    if not due:
+        return left
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
     names = list(due)
     # Not compressed: a small answer could become a huge one.
@@ -62,16 +69,17 @@ async def fetch_large_files(
             try:
                 answer = await client.post(
                     f"{repository}/info/lfs/objects/batch",
-                    auth=("x-access-token", await token()),
+                    auth=("x-access-token", await token()) if token else httpx.USE_CLIENT_DEFAULT,
                     headers={"Accept": _JSON, "Content-Type": _JSON},
                     json={"operation": "download", "transfers": ["basic"], "objects": batch},
                 )
                 found = _Answer.model_validate_json(answer.content).objects
             except (httpx.HTTPError, ValidationError):
-                return
+                break
             for one in found:
                 if one.actions.download and one.oid in due:
                     await _download(client, one.actions.download, folder / one.oid, due[one.oid])
+    return left
 
 
 async def _download(client: httpx.AsyncClient, action: _Download, place: Path, size: int) -> None:

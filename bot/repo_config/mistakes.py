@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 REMOVED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("adaptive", "attempts", "context_tokens", "finalists", "nearby_seconds", "selection",
-         "suite_seconds"),
+        ("adaptive", "attempts", "context_tokens", "execution_seconds", "finalists",
+         "nearby_seconds", "selection", "suite_seconds"),
         'For an experiment: "capuchin fix --set KEY=VALUE".',
     ),
     "batch": "Every call is made at once.",
@@ -189,7 +189,7 @@ def explain_fault(root: Node, fault: ErrorDetails) -> str:
             "`samples: 3`, with a space after the colon."
         )
     named = (
-        path[:1] if path[0] in ("draft", "follow_up") else path
+        path[:1] if path[0] in ("commits", "draft", "follow_up") else path
     )  # not by the branch of its union
     name = ".".join(str(part)[:MAX_NAME] for part in named)
     return f'"{name}": {_explain_value(find_node(root, path), fault)}'

@@ -116,6 +116,7 @@ _BRANCH_PREFIX: Final = (
 """Whatever follows, it is a name that git allows (git-check-ref-format(1))."""
 
 
+_IN_COMMITS: Final = r"^(sign-off|co-author|[^\s:\]][^\n\r:\]]{0,38}[:\]]) ?$"
 _FOLDER: Final = r"^(\.?[\w@+-][\w.@+ -]*(/\.?[\w@+-][\w.@+ -]*)*/?)?$"
 """No part of it is `..`."""
 _VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -179,6 +180,16 @@ def is_named(login: str, followed: bool | tuple[str, ...]) -> bool:
     return login.casefold() in {name.removeprefix("@").casefold() for name in names}
 
 
+Commits = Annotated[
+    tuple[Annotated[str, Field(pattern=_IN_COMMITS)], ...],
+    BeforeValidator(_to_tuple),
+    Field(max_length=3),
+    _text_or_list(
+        "Write sign-off, co-author, a prefix of titles such as ABC-123:, or a list of these.",
+        {"pattern": _IN_COMMITS},
+        maxItems=3,
+    ),
+]
 Labels = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=50, pattern=r"\S")], ...],
     BeforeValidator(_to_tuple),
@@ -234,6 +245,10 @@ class RepoPolicy(BaseModel):
         json_schema_extra={"errorMessage": "Write what branches begin with, such as bots/."},
     )
     """What the names of the bot's branches begin with."""
+    commits: Commits | None = None
+    """A list of what the bot's commits carry: `sign-off` (a `Signed-off-by`, for a DCO check),
+    `co-author` (who asked), and what titles begin with, such as `"ABC-123:"`. Empty: `co-author`;
+    a sign-off and a ticket as the repository's guides and history have them."""
     follow_up: Followed = True
     """Address reviews and resolve conflicts of the bot's pull requests; false: people do both. A
     list of logins, such as `["autofix-ci[bot]"]`: also after commits of these. A branch to which

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import posixpath
 import re
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from bot.data.run import Login
 from bot.errors import GitHubError, RepositoryError
 from bot.git.mirrors import TIMEOUT_SECONDS, Mirrors, Remote
-from bot.github.large_files import fetch_large_files
+from bot.github.large_files import MOST_LARGE_BYTES, fetch_large_files
 from bot.github.repository import Repository
 from pipeline.codebase.commit import LARGE_FILES, SUBMODULE, Codebase
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git
@@ -28,7 +29,8 @@ MOST_SUBMODULES: Final = 20
 
 
 _ADDRESS: Final = re.compile(
-    r"(?:https?://|git://|(?:ssh://)?git@)([A-Za-z0-9.-]{1,253})(?::\d{1,5}(?=/))?[/:](.{1,200})"
+    r"(?:(?:https?|git|ssh)://(?:[^@/\s]{1,200}@)?|[^@/\s:]{1,100}@)(?:(?:www|ssh)\.)?"
+    r"([A-Za-z0-9.-]{1,253})(?::\d{1,5}(?=/))?[/:](.{1,200})"
 )
 
 
@@ -46,32 +48,30 @@ class References(NamedTuple):
         refers to."""
         with suppress(TimeoutError):
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                codebase = await self._add_submodules(codebase, name, [MOST_SUBMODULES])
-                pointers = await codebase.list_pointers()
-                if wanted := {one.sha256: one.size for one in pointers.values()}:
-                    folder = codebase.git_dir / LARGE_FILES
-                    await fetch_large_files(self.remote.url, self.repo.get_token, wanted, folder)
+                left = _Left()
+                codebase = await self._add_submodules(codebase, name, left)
+                await left.fetch_files(codebase, self.remote.url, self.repo.get_token)
         return codebase
 
-    async def _add_submodules(self, part: Codebase, name: str, left: list[int]) -> Codebase:
-        """`part` is of the repository `name`; the number in `left` is how many more are fetched."""
+    async def _add_submodules(self, part: Codebase, name: str, left: _Left) -> Codebase:
+        """`part` is of the repository `name`."""
         links = [file for file in part.files.values() if file.mode == SUBMODULE]
         addresses = await _read_addresses(part) if links else {}
         found: dict[str, Codebase] = {}
         for link in links:
             other = find_on_github(addresses.get(link.path, ""), name, self.github_url)
-            if other is None or not left[0]:
+            if other is None or not left.submodules:
                 continue
-            left[0] -= 1
+            left.submodules -= 1
             try:
-                code = await self._fetch_submodule(other, CommitSha(link.blob))
+                code = await self._fetch_submodule(other, CommitSha(link.blob), left)
             except (GitHubError, RepositoryError, GitFailed, CodebaseTooLarge) as error:
                 logger.info("Could not fetch the submodule %s: %s", other, error)
             else:
                 found[link.path] = await self._add_submodules(code, other, left)
         return dataclasses.replace(part, submodules=found)
 
-    async def _fetch_submodule(self, other: str, commit: CommitSha) -> Codebase:
+    async def _fetch_submodule(self, other: str, commit: CommitSha, left: _Left) -> Codebase:
         """A private one is fetched, or read as an earlier run fetched it, only for a person who may
         read it: everybody who may push can name any in a file."""
         owner, _, name = other.partition("/")
@@ -80,7 +80,26 @@ class References(NamedTuple):
         if token is None:
             await remote.git(None, "ls-remote", "--quiet", "--end-of-options", remote.url, "HEAD")
         place = await self.mirrors.checkout(remote, other, "", base=commit)
-        return await Codebase.open(place.git_dir, place.base)
+        code = await Codebase.open(place.git_dir, place.base)
+        await left.fetch_files(code, remote.url, token)
+        return code
+
+
+@dataclasses.dataclass
+class _Left:
+    """How much more is fetched for a commit."""
+
+    submodules: int = MOST_SUBMODULES
+    bytes: int = MOST_LARGE_BYTES
+
+    async def fetch_files(
+        self, part: Codebase, url: str, token: Callable[[], Awaitable[str]] | None
+    ) -> None:
+        """Fetch those of Git LFS."""
+        pointers = await part.list_pointers()
+        wanted = {one.sha256: one.size for one in pointers.values()}
+        folder = part.git_dir / LARGE_FILES
+        self.bytes = await fetch_large_files(url, token, wanted, folder, self.bytes)
 
 
 async def _read_addresses(part: Codebase) -> dict[str, str]:

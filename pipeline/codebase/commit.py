@@ -234,7 +234,7 @@ class Codebase:
         with tempfile.TemporaryFile() as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
                 for folder, part in self.list_parts():
-                    pack = _Packer(tar, folder, self.git_dir / LARGE_FILES)
+                    pack = _Packer(tar, folder, part.git_dir / LARGE_FILES)
                     for batch in _batches(part.files.values()):
                         contents = await part.read_all(file.path for file in batch)
                         await asyncio.to_thread(pack.add_all, batch, contents)
@@ -262,16 +262,16 @@ class Codebase:
 
     async def list_absent(self) -> list[str]:
         """The submodules that are not part of it, and the files of Git LFS that the clone lacks."""
-        paths = [
-            f"{folder}{file.path}"
-            for folder, part in self.list_parts()
-            for file in part.files.values()
-            if file.mode == SUBMODULE and file.path not in part.submodules
-        ]
-        place, pointers = self.git_dir / LARGE_FILES, await self.list_pointers()
-        return paths + [
-            path for path, one in pointers.items() if not (place / one.sha256).is_file()
-        ]
+        links, large = list[str](), list[str]()
+        for folder, part in self.list_parts():
+            place, pointers = part.git_dir / LARGE_FILES, await part.list_pointers()
+            lost = {path for path, one in pointers.items() if not (place / one.sha256).is_file()}
+            for path, file in part.files.items():
+                if file.mode == SUBMODULE and path not in part.submodules:
+                    links.append(f"{folder}{path}")
+                elif path in lost:
+                    large.append(f"{folder}{path}")
+        return links + large
 
 
 class Pointer(NamedTuple):

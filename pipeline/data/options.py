@@ -85,8 +85,6 @@ class SharedOptions(BaseModel):
     with `--reasoning-parser` support it."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of files not to read, beside those that `.gitattributes` marks."""
-    execution_seconds: float = Field(default=100, gt=0, le=3600)
-    """Processor seconds that one reproduction script may use."""
     # The paper has no limit.
     minutes: float = Field(default=120, ge=0, le=7 * 24 * 60)
     """Minutes that a run may work once the repository is installed; 0: no limit.
@@ -118,6 +116,8 @@ class Options(SharedOptions):
     """Token budget for the source files that the model is shown."""
     finalists: int = Field(default=3, ge=1, le=20)
     """How many of the best edits a model chooses among, by tests that tell them apart."""
+    execution_seconds: float = Field(default=100, gt=0, le=3600)
+    """Processor seconds that one reproduction script may use."""
     suite_seconds: float = Field(default=120, gt=0, le=6 * 3600)
     """Processor seconds that one run of the repository's test suite may use; of a longer suite,
     only the tests near an edit are run."""

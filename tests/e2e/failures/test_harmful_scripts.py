@@ -1,8 +1,12 @@
 """Scripts of a model that do harm: each ends by name, and none costs the others their run."""
 
+from functools import partial
 from typing import Final
 
+import pytest
+
 from bot.data.run import RunStatus
+from bot.repo_config import model
 from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.generation.scripts import TestingState
 from sandbox.program import Ending
@@ -48,15 +52,13 @@ SCRIPTS: Final = {
     "prints 1 GB": (PRINTS, Ending.OUTPUT, "It was killed because it printed too much"),
     "prints invalid UTF-8": (NOT_UTF_8, Ending.EXIT, "total is \ufffd\ufffd\ufffd -1"),
 }
-CONFIG = f"""\
-version: 1
-samples: {len(SCRIPTS)}
-execution_seconds: {SECONDS}
-"""
 
 
-async def test_scripts_that_do_harm(start_recorded_bot: StartBot) -> None:
+async def test_scripts_that_do_harm(
+    start_recorded_bot: StartBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One sample each; the last one's script is sound, and its fix becomes the pull request."""
+    monkeypatch.setattr(model, "Options", partial(model.Options, execution_seconds=SECONDS))
     written = (
         RecordedAnswer(call=f"testing/{number}", turn=0, reply=f"<script>\n{script}\n</script>")
         for number, (script, _, _) in enumerate(SCRIPTS.values())
@@ -66,7 +68,9 @@ async def test_scripts_that_do_harm(start_recorded_bot: StartBot) -> None:
     others = RecordedAnswer(call="editing", reply="With such a script I cannot tell.")
     recording = shop.answers(*written, no_better, fix, others)
     async with start_recorded_bot(recording, sandbox_memory_mb=256) as bot:
-        repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": CONFIG})
+        repo = bot.add_repo(
+            files={**shop.FILES, ".github/capuchin.yml": f"samples: {len(SCRIPTS)}"}
+        )
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
         store = bot.store_of(run)

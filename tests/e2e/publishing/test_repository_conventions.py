@@ -1,5 +1,7 @@
 """Pull requests as the repository and its organisation want them."""
 
+import re
+
 import pytest
 
 from bot.data.failure import Failure
@@ -125,6 +127,28 @@ async def test_commits_are_signed_off_where_the_repository_demands_it(
         number = manual_bot.hub.add_user("alice").id
         assert f"\n\nCo-authored-by: alice <{number}+alice@users.noreply." in message
         assert ("\nSigned-off-by: capuchin[bot] <" in message) is signed
+
+
+@pytest.mark.parametrize(
+    ("commits", "title", "trailers"),
+    [
+        ("[sign-off, co-author, 'SHOP-4:']", "SHOP-4: Make", ["Co-authored-by", "Signed-off-by"]),
+        ("sign-off", "Make", ["Signed-off-by"]),
+        ("'[bot]'", "[bot] Make", []),
+        ("[]", "Make", []),
+        ("", "Make", ["Co-authored-by", "Signed-off-by"]),
+    ],
+)
+async def test_the_settings_say_what_commits_carry(
+    manual_bot: BotHarness, commits: str, title: str, trailers: list[str]
+) -> None:
+    """Whatever the repository's guides and history have."""
+    demand = {"CONTRIBUTING.md": "Sign your commits (`git commit -s`).\n"}
+    repo = await published(manual_bot, **demand, **{".github/capuchin.yml": f"commits: {commits}"})
+    (pull,) = repo.pulls
+    assert pull.title.startswith(title), pull.title
+    message = repo.git.read_commit(pull.head_sha).message
+    assert re.findall(r"(?m)^([A-Z][a-z]+-[a-z]+-by): \S", message) == trailers
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ import tarfile
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import pytest
+
 from bot.data.job import Job
+from bot.runs.references import find_on_github
 from capuchin_demo.hub.git_repository import Signature
 from capuchin_demo.hub.state import Repo, now
 from tests.e2e.harness import BotHarness
@@ -22,19 +25,19 @@ class Linked:
 
 def link_library(bot: BotHarness, *, private: bool) -> Linked:
     """A repository with a submodule, one from elsewhere, and two files of Git LFS, one missing."""
-    inner = bot.add_repo("acme/inner", {"inner.c": "int inner;\n"})
-    library = bot.add_repo("acme/library", {"library.c": "int library;\n"}, private=private)
-    add_links(library, {"inner": ("../inner.git", inner)})
     oid = hashlib.sha256(PICTURE).hexdigest()
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
-    files = {
-        "shop.py": "def total(a, b):\n    return a - b\n",
+    pictures = {
         ".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n",
         "logo.png": pointer.format(oid, len(PICTURE)),
         "lost.png": pointer.format("0" * 64, 12).replace("\n", "\r\n"),
     }
-    repo = bot.add_repo("acme/shop", files)
-    repo.large_files[oid] = PICTURE
+    inner = bot.add_repo("acme/inner", {"inner.c": "int inner;\n", **pictures})
+    library = bot.add_repo("acme/library", {"library.c": "int library;\n"}, private=private)
+    add_links(library, {"inner": ("../inner.git", inner)})
+    source = "def total(a, b):\n    return a - b\n"
+    repo = bot.add_repo("acme/shop", {"shop.py": source, **pictures})
+    repo.large_files[oid] = inner.large_files[oid] = PICTURE
     host = urlsplit(bot.hub.url).hostname
     links = {
         "third_party/library": (f"git@{host}:acme/library.git", library),
@@ -78,11 +81,12 @@ async def test_submodules_and_large_files_are_in_the_sandbox_and_the_others_in_l
     files = await sandbox_files(bot.runner.jobs[0])
     assert files["third_party/library/library.c"] == b"int library;\n"
     assert files["third_party/library/inner/inner.c"] == b"int inner;\n"
-    assert files["logo.png"] == PICTURE
+    assert files["logo.png"] == files["third_party/library/inner/logo.png"] == PICTURE
     (pull,) = linked.repo.pulls
     limits = (pull.body or "").partition("## Limits")[2]
-    assert ["`third_party/other`" in limits, "`lost.png`" in limits] == [True, True]
-    assert ["library" in limits, "logo.png" in limits] == [False, False]
+    absent = ("third_party/other", "lost.png", "third_party/library/inner/lost.png")
+    assert [name for name in absent if f"`{name}`" not in limits] == []
+    assert ["`third_party/library`" in limits, "logo.png" in limits] == [False, False]
 
 
 async def test_a_private_submodule_is_shown_to_nobody_who_may_not_read_it(bot: BotHarness) -> None:
@@ -93,3 +97,20 @@ async def test_a_private_submodule_is_shown_to_nobody_who_may_not_read_it(bot: B
     assert [name for name in files if name.startswith("third_party")] == []
     (pull,) = linked.repo.pulls
     assert "`third_party/library`" in (pull.body or "").partition("## Limits")[2]
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("https://ann@github.com/acme/a.git", "acme/a"),
+        ("https://ann:secret@github.com/acme/a", "acme/a"),
+        ("org-12@github.com:acme/a.git", "acme/a"),
+        ("ssh://git@ssh.github.com:443/acme/a.git", "acme/a"),
+        ("https://www.github.com/acme/a/", "acme/a"),
+        ("https://github.com@evil.example/acme/a", None),
+        ("https://evil.example/github.com/acme/a", None),
+        ("git@github.com.evil.example:acme/a", None),
+    ],
+)
+def test_an_address_names_a_repository_on_the_same_github(address: str, named: str | None) -> None:
+    assert find_on_github(address, "acme/shop", "https://github.com") == named

@@ -34,6 +34,7 @@ ACTS: Final[Mapping[str, str]] = {
     "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
     "base_branch": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
     "branch_prefix": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
+    "commits": CONVENTIONS + "test_the_settings_say_what_commits_carry",
     "follow_up": "e2e/followup/test_reviews.py::"
     "test_reviews_are_left_to_people_where_the_repository_says_so",
     "answer_ci": "e2e/followup/test_red_ci.py::",
@@ -43,7 +44,6 @@ ACTS: Final[Mapping[str, str]] = {
     "test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issue",
     "strategy": "e2e/cli/test_fix.py::"
     "test_the_repository_asks_for_a_search_and_the_command_line_overrides_it",
-    "execution_seconds": LIMITS + "test_a_reproduction_script_may_take_its_seconds",
     "minutes": "machines/test_limits.py::"
     "test_when_the_time_is_over_the_chosen_edit_is_still_delivered",
     "thinking_tokens": MODELS + "test_only_the_solver_is_asked_to_think",

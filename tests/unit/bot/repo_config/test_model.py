@@ -28,14 +28,13 @@ def test_the_defaults_are_the_pipelines() -> None:
 
 def test_every_setting_reaches_the_pipeline() -> None:
     config = parse_config(
-        "samples: 3\nexecution_seconds: 5\nminutes: 60\n"
+        "samples: 3\nminutes: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
         "exclude: [src/old]\nconfidence: 0.6\nthinking_tokens: 4000\n"
     )
     assert isinstance(config, RepoConfig)
     assert config.options() == Options(
         samples=3,
-        execution_seconds=5,
         minutes=60,
         dollars=2.5,
         test_command=("python", "-m", "pytest", "a b"),
@@ -74,7 +73,8 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("samples: true", 1, 10, "Write a whole number from 1 to 100."),
         ("samples: '3'", 1, 10, "Write a whole number from 1 to 100, without quotes."),
         ("samples: .nan", 1, 10, "Write a whole number"),
-        ("execution_seconds: .inf", 1, 20, "Write a number above 0 and up to 3,600."),
+        ("budget: {run: .inf}", 1, 15, "Write a number above 0 and up to 1,000."),
+        ("commits: [sign-off, signoff]", 1, 21, "Write sign-off, co-author, a prefix of titles"),
         ("samples: 2020-01-01", 1, 10, "Write a whole number"),
         ("enabled: 1", 1, 10, '"enabled": Write true or false.'),
         ("enabled: 'yes'", 1, 10, "Write true or false, without quotes."),
