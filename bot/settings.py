@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from platformdirs import user_state_path
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from bot.data.run import RunId
 from bot.errors import BotError
 from pipeline.data.options import Generator, Strategy
+from pipeline.models.spec import OPENAI_URL, ModelSpec
 
 
 class Timings(BaseModel):
@@ -157,6 +158,7 @@ REMOVED: Final[Mapping[str, str]] = {
     "QUOTA_REPOSITORY": "CAPUCHIN_QUOTA_PERSON limits runs, CAPUCHIN_BUDGET_DAY dollars",
     "REVIEW_SECONDS": _ONE_VALUE,
     "SCOUT_CONCURRENCY": _ONE_VALUE,
+    "SIGNING_EMAIL": "write it in front of CAPUCHIN_SIGNING_KEY's path, with a colon",
     "STOP_SECONDS": _ONE_VALUE,
 }
 """Variables of earlier versions, without `CAPUCHIN_`, and what to do without."""
@@ -189,11 +191,10 @@ class GitHubSettings(_Section):
     github_token: SecretStr = Field(default=SecretStr(""))
     """A token that reads public repositories, for `learn collect --github`: without one, GitHub
     answers 60 requests an hour."""
-    signing_key: str = Field(default="", pattern=r"^(/[^\r\n]*)?$")
-    """Path of an SSH private key that signs commits which GitHub does not make itself. Empty:
+    signing_key: str = Field(default="", pattern=r"^([^\s@<>:]+@[^\s@<>:]+:/[^\r\n]*)?$")
+    """`ADDRESS:/PATH` of an SSH private key that signs commits which GitHub does not make itself,
+    with a verified address of the account that has it as a signing key: their committer. Empty:
     those are unsigned."""
-    signing_email: str = Field(default="", pattern=r"^([^\s@<>]+@[^\s@<>]+)?$")
-    """A verified address of the account that has that key as a signing key: their committer."""
 
     def read_private_key(self) -> str:
         """The App's private key itself, read from its file when a path was given.
@@ -264,12 +265,19 @@ class QuotaSettings(_Section):
     """US dollars per day (UTC) for all runs; 0: unlimited."""
 
 
+class ModelKey(NamedTuple):
+    """An API key, empty where none is set, and the variable that sets it."""
+
+    variable: str
+    key: str
+
+
 class ModelSettings(_Section):
     """The models, and how edits are made with them."""
 
     solver_model: str = "anthropic:claude-sonnet-4-6"
-    """The model that writes and selects edits: `anthropic:NAME` or
-    `openai:NAME@http://host:port/v1`. Comma-separated models are tried in order."""
+    """The model that writes and selects edits: `anthropic:NAME`, `openai:NAME` of
+    OpenAI, or `openai:NAME@http://host:port/v1`. Comma-separated models are tried in order."""
     generators: tuple[Generator, ...] = Field(default=MIXTURE, min_length=1, max_length=10)
     """Ways to write edits, mixed by their shares, where a repository names none: a JSON list of
     `machine` (`fixed` or `explore`), `model` (as in `CAPUCHIN_SOLVER_MODEL`; empty: that one) and
@@ -294,6 +302,8 @@ class ModelSettings(_Section):
     + or - with `logprobs`, such as vLLM; any other model writes a score. Empty: not guided."""
     model_api_key: SecretStr = Field(default=SecretStr(""))
     """API key for OpenAI-compatible servers that require one."""
+    openai_api_key: SecretStr = Field(default=SecretStr(""))
+    """API key for OpenAI; no other server gets it."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""))
     """API key for Anthropic."""
     anthropic_base_url: str = "https://api.anthropic.com"
@@ -303,6 +313,20 @@ class ModelSettings(_Section):
     pull request whose code reached no other host says so. `kubernetes` is the sandbox cluster."""
     prices_file: Path | None = None
     """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
+
+    def find_key(self, spec: ModelSpec) -> ModelKey:
+        """The API key that the service of `spec` gets."""
+        if spec.provider == "anthropic":
+            return ModelKey("ANTHROPIC_API_KEY", self.anthropic_api_key.get_secret_value())
+        key = self.model_api_key.get_secret_value()
+        if spec.base_url == OPENAI_URL:
+            return ModelKey("OPENAI_API_KEY", self.openai_api_key.get_secret_value() or key)
+        return ModelKey("CAPUCHIN_MODEL_API_KEY", key)
+
+    def lacks_key(self, spec: ModelSpec) -> bool:
+        """Whether the service of `spec` takes nobody without a key, and has none here."""
+        asks = spec.provider == "anthropic" or spec.base_url == OPENAI_URL
+        return asks and not self.find_key(spec).key
 
 
 class SandboxSettings(_Section):
@@ -411,8 +435,8 @@ class Settings(
 ):  # pydantic lists the fields of the last base first
     """Every setting. A room of the house names the sections that it reads.
 
-    Each field is `CAPUCHIN_<NAME>`, except Anthropic's, OpenTelemetry's and those that no variable
-    sets.
+    Each field is `CAPUCHIN_<NAME>`, except Anthropic's, OpenAI's, OpenTelemetry's and those that
+    no variable sets.
     """
 
     @property
@@ -522,4 +546,5 @@ def variable_name(field: str) -> str:
     """The environment variable of a field."""
     if field == "otlp_endpoint":
         return "OTEL_EXPORTER_OTLP_ENDPOINT"
-    return field.upper() if field.startswith("anthropic_") else f"CAPUCHIN_{field.upper()}"
+    theirs = field.startswith(("anthropic_", "openai_"))
+    return field.upper() if theirs else f"CAPUCHIN_{field.upper()}"

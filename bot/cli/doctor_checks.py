@@ -192,18 +192,13 @@ async def check_archive(settings: Settings) -> str:
 
 
 async def check_signing_key(settings: Settings) -> str:
-    key, email = settings.signing_key, settings.signing_email
-    if not email:
-        raise CheckFailed(
-            "CAPUCHIN_SIGNING_EMAIL is not set",
-            "Set it to a verified address of the account that has the key, or nothing is verified.",
-        )
+    key = SigningKey(*settings.signing_key.split(":", 1))
     try:
-        await try_key(SigningKey(key, email))
+        await try_key(key)
     except GitFailed as failure:
         mend = "Give the path of an SSH private key without a passphrase that only its user reads."
         raise CheckFailed(" ".join(failure.words.split()), mend) from None
-    return f"signs as {email}"
+    return f"signs as {key.email}"
 
 
 def _open_storage(settings: Settings) -> Storage:

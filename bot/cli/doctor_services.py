@@ -290,14 +290,13 @@ async def ask_first(settings: Settings, field: str) -> None:
 
 async def ask_chat(spec: ModelSpec, settings: Settings, question: str = QUESTION) -> None:
     """Ask a chat model for one token. Raises ModelError, CheckFailed."""
-    ours = spec.provider == "anthropic"
-    key = settings.anthropic_api_key if ours else settings.model_api_key
-    if ours and not key.get_secret_value():
-        raise CheckFailed(f"{spec}: ANTHROPIC_API_KEY is not set", "Set ANTHROPIC_API_KEY.")
+    variable, key = settings.find_key(spec)
+    if settings.lacks_key(spec):
+        raise CheckFailed(f"{spec}: {variable} is not set", f"Set {variable}.")
     client = build_model(
         spec,
-        api_key=key.get_secret_value(),
-        base_url=settings.anthropic_base_url if ours else None,
+        api_key=key,
+        base_url=settings.anthropic_base_url if spec.provider == "anthropic" else None,
         prices=await asyncio.to_thread(load_prices, settings),
         sdk_retries=0,
     )
@@ -319,7 +318,7 @@ async def check_reward(settings: Settings, field: str) -> str:
 
 async def _ask_reward(settings: Settings, spec: ModelSpec, of_two: bool) -> str:
     async with _model_failures(spec, settings):
-        client = build_likelihood(spec, api_key=settings.model_api_key.get_secret_value())
+        client = build_likelihood(spec, api_key=settings.find_key(spec).key)
         try:
             if of_two:
                 await client.answer(QUESTION, "ok", call=DOCTOR_CALL)
@@ -351,7 +350,7 @@ def _parse(settings: Settings, field: str, parse: Callable[[str], T]) -> T:
 
 
 async def _describe_window(spec: ModelSpec, settings: Settings) -> str:
-    window = await fetch_window(spec, settings.model_api_key.get_secret_value())
+    window = await fetch_window(spec, settings.find_key(spec).key)
     return f", window {window:,} tokens" if window else ""
 
 
@@ -360,10 +359,10 @@ async def _model_failures(spec: ModelSpec, settings: Settings) -> AsyncGenerator
     try:
         yield
     except ModelError as error:
-        name = "ANTHROPIC_API_KEY" if spec.provider == "anthropic" else "CAPUCHIN_MODEL_API_KEY"
+        name, key = settings.find_key(spec)
         mend = f"Check that the service is running, its address, the model's name and {name}."
         mend = next((advice for kind, advice in _MENDS.items() if isinstance(error, kind)), mend)
-        served = [*await fetch_models(spec, settings.model_api_key.get_secret_value())]
+        served = [*await fetch_models(spec, key)]
         if served and spec.name not in served:
             mend = (
                 f"The server has {', '.join(served[:20])}: set one of them, or serve an "

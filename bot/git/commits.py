@@ -256,9 +256,9 @@ async def replay_commits(
 class SigningKey(NamedTuple):
     """An operator's SSH key. Only its path is known here: ssh-keygen(1) alone reads it."""
 
-    path: str
     email: str
-    """The committer's address, by which GitHub finds the account that has the key; empty: ours."""
+    """The committer's address, by which GitHub finds the account that has the key."""
+    path: str
 
 
 async def sign_commits(
@@ -279,7 +279,7 @@ async def sign_commits(
         name, email, at = facts.decode().split("\n")[:3]
         signature = {
             "GIT_AUTHOR_NAME": name, "GIT_COMMITTER_NAME": name,
-            "GIT_AUTHOR_EMAIL": email, "GIT_COMMITTER_EMAIL": key.email or email,
+            "GIT_AUTHOR_EMAIL": email, "GIT_COMMITTER_EMAIL": key.email,
             "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at,
         }  # fmt: skip
         stored = await read_commit(git_dir, commit)

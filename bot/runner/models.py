@@ -78,11 +78,10 @@ class ServedWindows:
 
     async def fetch(self, specs: Iterable[ModelSpec], prices: PriceTable) -> None:
         """Ask the servers of `specs`. Models in the price list keep the window stated there."""
-        key = self._settings.model_api_key.get_secret_value()
         for spec in set(specs):
             if look_up(spec, prices).price_source != "local":
                 continue
-            window = await fetch_window(spec, key)
+            window = await fetch_window(spec, self._settings.find_key(spec).key)
             if window is not None:
                 self._windows[spec] = window
             elif spec not in self._windows:
@@ -124,13 +123,6 @@ def find_solvers(settings: ModelSettings, options: Options) -> dict[str, ModelSp
                 f"CAPUCHIN_GENERATORS do not offer. They offer {names}."
             )
     return {name: offered[name] for name in named}
-
-
-def lacks_key(settings: ModelSettings, specs: Sequence[ModelSpec]) -> bool:
-    """Whether one of `specs` is Anthropic's own, and its key is not set."""
-    theirs = ModelSettings.model_fields["anthropic_base_url"].default == settings.anthropic_base_url
-    missing = not settings.anthropic_api_key.get_secret_value()
-    return any(spec.provider == "anthropic" for spec in specs) and theirs and missing
 
 
 def parse_solvers(text: str) -> tuple[ModelSpec, ...]:
@@ -196,10 +188,10 @@ def _check_role(
         specs = parse(text)
     except ValueError as error:
         raise SettingsError(f"{variable}: {error}") from None
-    if lacks_key(settings, specs):
+    for spec in filter(settings.lacks_key, specs):
         raise SettingsError(
-            f"ANTHROPIC_API_KEY is not set, and {variable} names {text}: every run would fail. "
-            "Set the key, or another model."
+            f"{settings.find_key(spec).variable} is not set, and {variable} names {text}: every "
+            "run would fail. Set the key, or another model."
         )
 
 
@@ -218,7 +210,7 @@ def warn_of_settings(settings: ModelSettings) -> None:
 def is_solver_set(settings: ModelSettings) -> bool:
     """Whether a solver is set. A setting that names no model counts; its first call reports it."""
     try:
-        return not lacks_key(settings, parse_specs(settings.solver_model))
+        return not any(map(settings.lacks_key, parse_specs(settings.solver_model)))
     except ValueError:
         return True
 
@@ -344,7 +336,7 @@ class _ModelBuilder:
         if spec.provider == "openai" and spec.base_url is not None:
             # It gets the text.
             await self.context.meter.record_destinations(destinations(spec.base_url))
-        key = self.settings.model_api_key.get_secret_value()
+        key = self.settings.find_key(spec).key
         return await self.stack.enter_async_context(open_counter(spec, key))
 
     def build_outcome_reward(self) -> Reward | None:
@@ -388,12 +380,10 @@ class _ModelBuilder:
         self, spec: ModelSpec, model_options: ModelOptions, *, sdk_retries: int = SDK_RETRIES
     ) -> AnthropicModel | OpenAIChatModel:
         settings = self.settings
-        ours = spec.provider == "anthropic"
-        key = settings.anthropic_api_key if ours else settings.model_api_key
         client = build_model(
             spec,
-            api_key=key.get_secret_value(),
-            base_url=settings.anthropic_base_url if ours else None,
+            api_key=settings.find_key(spec).key,
+            base_url=settings.anthropic_base_url if spec.provider == "anthropic" else None,
             options=self.served.apply(spec, model_options),
             prices=self.prices,
             sdk_retries=sdk_retries,
@@ -402,8 +392,7 @@ class _ModelBuilder:
         return client
 
     def _build_likelihood(self, spec: ModelSpec) -> Likelihood:
-        key = self.settings.model_api_key.get_secret_value()
-        client = build_likelihood(spec, api_key=key)
+        client = build_likelihood(spec, api_key=self.settings.find_key(spec).key)
         self.stack.push_async_callback(client.aclose)
         return client
 

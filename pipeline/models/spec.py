@@ -14,6 +14,8 @@ from pydantic import Field, ValidationError
 from pipeline.models.base import ModelProfile, Price
 from sandbox.frozen import Frozen, replace
 
+OPENAI_URL: Final = "https://api.openai.com/v1"
+
 
 class ModelSpec(Frozen):
     """A model and the address that serves it."""
@@ -47,6 +49,8 @@ def parse_spec(text: str) -> ModelSpec:
             return ModelSpec(provider="anthropic", name=name, base_url=base_url)
         case "openai" if base_url is not None:
             return ModelSpec(provider="openai", name=name, base_url=base_url)
+        case "openai" if re.match(r"(gpt-|o|codex-|chatgpt-)\d", name):
+            return ModelSpec(provider="openai", name=name, base_url=OPENAI_URL)
         case "openai":
             raise ValueError(f"{text!r} has no address: write openai:{name}@http://host:port/v1.")
         case _:

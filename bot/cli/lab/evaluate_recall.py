@@ -85,10 +85,9 @@ def _build_scout(settings: Settings, stack: AsyncExitStack, meter: Meter) -> Mod
         spec = parse_spec(settings.scout_model)
     except ValueError as error:
         raise BadData(f"CAPUCHIN_SCOUT_MODEL: {error}") from None
-    ours = spec.provider == "anthropic"
-    key = settings.anthropic_api_key if ours else settings.model_api_key
-    base_url = settings.anthropic_base_url if ours else None
-    client = build_model(spec, api_key=key.get_secret_value(), base_url=base_url, sdk_retries=0)
+    base_url = settings.anthropic_base_url if spec.provider == "anthropic" else None
+    key = settings.find_key(spec).key
+    client = build_model(spec, api_key=key, base_url=base_url, sdk_retries=0)
     stack.push_async_callback(client.aclose)
     window = ConcurrencyWindow(SCOUT_CALLS)
     return ThrottledModel(MeteredModel(client, meter), window)

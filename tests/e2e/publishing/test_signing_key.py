@@ -41,7 +41,7 @@ def key(tmp_path: Path) -> Path:
 async def signing_bot(start_bot: StartBot, hub: LocalHub, key: Path) -> AsyncGenerator[BotHarness]:
     """The bot with a key that an account of this GitHub has registered."""
     hub.signing_keys[EMAIL] = make_key(key)
-    async with start_bot(signing_key=str(key), signing_email=EMAIL, log_level="debug") as bot:
+    async with start_bot(signing_key=f"{EMAIL}:{key}", log_level="debug") as bot:
         yield bot
 
 
@@ -91,7 +91,7 @@ async def test_another_worker_without_the_mirror_pushes_the_same_commits(
     hub: LocalHub, redis: Redis, settings_fields: dict[str, object], key: Path, effect: int
 ) -> None:
     hub.signing_keys[EMAIL] = make_key(key)
-    fields = {**settings_fields, "signing_key": str(key), "signing_email": EMAIL}
+    fields = {**settings_fields, "signing_key": f"{EMAIL}:{key}"}
     bot = BotHarness(hub, redis, settings_for(hub, **fields))
     repo, issue = await bot.prepare_issue()
     refuse_trees(hub)
@@ -107,7 +107,7 @@ async def test_another_worker_without_the_mirror_pushes_the_same_commits(
 async def test_a_key_that_signs_nothing_stops_no_fix_and_is_logged(
     start_bot: StartBot, hub: LocalHub, key: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with start_bot(signing_key=str(key), signing_email=EMAIL) as bot:
+    async with start_bot(signing_key=f"{EMAIL}:{key}") as bot:
         repo = bot.add_repo()
         refuse_trees(hub)
         assert (await bot.solve(await bot.open_issue(repo))).status is RunStatus.OPENED_PULL_REQUEST
@@ -121,12 +121,11 @@ async def test_doctor_signs_with_the_key(signing_bot: BotHarness, key: Path) -> 
     make_key(locked := key.with_name("locked"), passphrase="secret words")
     make_key(shown := key.with_name("shown"))
     shown.chmod(0o644)
-    for fields, found in (
-        ({"signing_email": ""}, "CAPUCHIN_SIGNING_EMAIL"),
-        ({"signing_key": str(locked)}, "passphrase"),
-        ({"signing_key": str(shown)}, "permissions"),
-        ({"signing_key": str(key.with_name("missing"))}, "missing"),
+    for path, found in (
+        (locked, "passphrase"),
+        (shown, "permissions"),
+        (key.with_name("missing"), "missing"),
     ):
         with pytest.raises(CheckFailed, match=f"(?i){found}") as failed:
-            await check_signing_key(replace(signing_bot.settings, **fields))
+            await check_signing_key(replace(signing_bot.settings, signing_key=f"{EMAIL}:{path}"))
         assert failed.value.mend

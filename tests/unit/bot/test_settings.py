@@ -15,6 +15,8 @@ from bot.settings import (
     parse_redis_url,
 )
 from bot.storage.storage import Storage
+from bot.telemetry.log import list_secrets
+from pipeline.models.spec import parse_spec
 
 
 def test_no_variable_sets_an_interval() -> None:
@@ -95,3 +97,24 @@ def test_only_a_name_that_is_near_is_suggested() -> None:
     (far,) = find_unknown_variables({"CAPUCHIN_OLD_THING": "1"})
     assert "CAPUCHIN_WORKER_RUNS" in near
     assert far == "CAPUCHIN_OLD_THING is unknown."
+
+
+@pytest.mark.parametrize(
+    ("model", "variable", "key"),
+    [
+        ("openai:gpt-5", "OPENAI_API_KEY", "of OpenAI"),
+        ("openai:gpt-5@https://proxy.example/v1", "CAPUCHIN_MODEL_API_KEY", "of servers"),
+        ("openai:gpt-5@https://api.openai.com.example/v1", "CAPUCHIN_MODEL_API_KEY", "of servers"),
+        ("anthropic:claude-sonnet-4-6", "ANTHROPIC_API_KEY", "of Anthropic"),
+    ],
+)
+def test_each_service_gets_its_own_key(model: str, variable: str, key: str) -> None:
+    keys = {
+        "OPENAI_API_KEY": "of OpenAI",
+        "CAPUCHIN_MODEL_API_KEY": "of servers",
+        "ANTHROPIC_API_KEY": "of Anthropic",
+    }
+    spec = parse_spec(model)
+    assert Settings.from_env(keys).find_key(spec) == (variable, key)
+    assert Settings.from_env({}).lacks_key(spec) is ("example" not in model)
+    assert list_secrets(Settings.from_env(keys)) == ["of servers", "of OpenAI", "of Anthropic"]

@@ -9,6 +9,7 @@ from pipeline.data.types import Usage
 from pipeline.models.base import ModelMisconfigured, Price
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import (
+    OPENAI_URL,
     UNKNOWN_HOST,
     ModelSpec,
     PricesInvalid,
@@ -336,3 +337,10 @@ def test_a_proxy_on_the_way_is_a_destination_too(monkeypatch: pytest.MonkeyPatch
     assert destinations("http://10.0.0.5/v1") == ("10.0.0.5", "proxy.example.org")
     assert destinations("http://10.0.0.7/v1") == ("10.0.0.7",)
     assert destinations("http://localhost:1/v1") == ("localhost",)
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "gpt-4.1-mini", "o4-mini"])
+def test_a_name_of_openais_needs_no_address(name: str) -> None:
+    assert parse_spec(f"openai:{name}").base_url == OPENAI_URL
+    with pytest.raises(ValueError, match="has no address"):
+        parse_spec("openai:gpt-oss-120b")
