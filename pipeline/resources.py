@@ -15,7 +15,7 @@ from pipeline.data.types import NOT_FIXED
 from pipeline.languages.language import PromptLanguage
 from pipeline.languages.registry import main_language, name_language
 from pipeline.machine import Machine, drive
-from pipeline.models.base import Model
+from pipeline.models.base import Model, Price
 from pipeline.models.wrappers import UNLIMITED, RunClock
 from pipeline.run_errors import BudgetSpent
 from pipeline.state import Phase, S
@@ -110,6 +110,11 @@ class Resources(Workspace):
     """The solver: it writes tests and edits."""
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers, by the names that generators give them."""
+
+    @property
+    def ceiling(self) -> float:
+        """What the run may cost, in US dollars; 0 where the solver is free."""
+        return self.options.dollars if self.model.profile.price != Price() else 0
 
     async def start_clock(self) -> Resources:
         """The same with the clock of the run in the store."""

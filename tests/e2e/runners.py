@@ -15,7 +15,7 @@ from pipeline.data.types import NoFix, Selection, TestScript, Usage
 from pipeline.models.metering import Meter
 from pipeline.store import Store
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
-from pipeline.workflows.plan import CostEstimate, Plan
+from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask
 from pipeline.workflows.verify import Verification
 from sandbox.base import Sandbox
@@ -27,7 +27,7 @@ PLAN = Plan(
     files=("shop.py",),
     script=TestScript(text="raise SystemExit(2)\n"),
     run=Execution(exit_code=2, output="total(1, 2) is -1", seconds=0.1, ending=Ending.EXIT),
-    estimate=CostEstimate(dollars=1.5, most=4),
+    ceiling=4,
 )
 
 
