@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from bot.cli import COMMANDS
-from bot.commands.dispatch import VERBS
+from bot.commands.verbs import VERBS
 from bot.github.credentials import ACTIONS_PERMISSIONS, PERMISSIONS
 from bot.webhooks.decide import PAYLOADS
 from capuchin_demo.hub.tokens import generate_app

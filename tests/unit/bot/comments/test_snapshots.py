@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from bot.commands.dispatch import VERBS
+from bot.commands.verbs import VERBS
 from bot.comments import candidates, followup, pull_request, refusals, replies, settings_file
 from bot.comments import statistics as stats
 from bot.comments import status as comments
