@@ -3,6 +3,8 @@
 https://developercertificate.org, https://www.conventionalcommits.org
 
 Mirrors have no history, so both commits get the same artificial parent for the merge.
+
+Every function that reads a repository raises `GitFailed` if it is damaged.
 """
 
 from __future__ import annotations
@@ -135,7 +137,6 @@ async def create_commit(
 
     Raises:
         UnfitDiff: the diff does not apply, or changes `.git` or `.github`.
-        GitFailed: the repository is damaged.
     """
     with scratch_folder("index") as folder:
         index = {"GIT_INDEX_FILE": str(folder / "index")}
@@ -159,11 +160,7 @@ async def copy_commit(
     author: Identity,
     at: datetime,
 ) -> CommitSha:
-    """Commit the files of the commit `source` on top of `parent` and return the SHA.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
+    """Commit the files of the commit `source` on top of `parent` and return the SHA."""
     found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{source}^{{tree}}")
     tree = found.decode().split()[-1]
     return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
@@ -176,11 +173,7 @@ class StoredCommit(NamedTuple):
 
 
 async def list_commits(git_dir: Path, *, since: CommitSha, head: CommitSha) -> list[CommitSha]:
-    """The commits from `since`, which is left out, to `head`, along first parents, oldest first.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
+    """The commits from `since`, which is left out, to `head`, along first parents, oldest first."""
     listing = await git(git_dir, "rev-list", "--reverse", "--first-parent", f"{since}..{head}")
     return [CommitSha(sha) for sha in listing.decode().split()]
 
@@ -217,11 +210,7 @@ async def merge_branch(
     git_dir: Path, *, ours: CommitSha, theirs: CommitSha, files: CommitSha, message: str,
     author: Identity, at: datetime,
 ) -> CommitSha:  # fmt: skip
-    """Commit the files of the commit `files` as the merge of `theirs` into `ours`.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
+    """Commit the files of the commit `files` as the merge of `theirs` into `ours`."""
     tree = (await read_commit(git_dir, files)).tree
     return await _commit_tree(git_dir, tree, message, signature_env(author, at), ours, theirs)
 
@@ -232,9 +221,6 @@ async def replay_commits(
     """Put the changes from `since` to `head`, commit by commit, on `onto`; None if one conflicts.
 
     Authors, dates and messages stay, so that equal arguments yield equal SHAs.
-
-    Raises:
-        GitFailed: the repository is damaged.
     """
     if onto == since:
         return head
@@ -308,11 +294,7 @@ async def write_commit(git_dir: Path, commit: str) -> CommitSha:
 
 
 async def have_same_workflows(git_dir: Path, one: CommitSha, other: CommitSha) -> bool:
-    """Whether GitHub lets an App without `workflows` push `one` where `other` is the default head.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
+    """Whether an App without `workflows` may push `one` where `other` is the default head."""
     found = [await git(git_dir, "ls-tree", "-z", sha, ".github/workflows") for sha in (one, other)]
     return found[0] == found[1]
 
@@ -387,9 +369,6 @@ async def merge_commits(
     """Apply the changes from `base` to `ours` to `theirs`; None if they conflict.
 
     It merges like GitHub (git-merge-tree(1)); the repository contains all three commits.
-
-    Raises:
-        GitFailed: the repository is damaged.
     """
     if theirs == base:
         return MergeResult(ours)
