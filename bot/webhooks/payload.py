@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from bot.data.request import AnyRequest, StopRequest
 from bot.data.run import Login, RepoRef, StopReason
@@ -85,10 +85,6 @@ class AccountPart(BaseModel):
         return self.type == "Bot"
 
 
-class _LabelPart(BaseModel):
-    name: str
-
-
 class Delivery(NamedTuple):
     """What a request takes from elsewhere than the payload."""
 
@@ -125,12 +121,8 @@ class Payload(Event):
 class LabelPayload(Payload):
     """A label is put on, or taken off."""
 
-    label: _LabelPart | None = None
+    label_name: str = Field(default="", validation_alias=AliasPath("label", "name"))
     """GitHub's schema lets it be left out, as when the label is deleted meanwhile."""
-
-    @property
-    def label_name(self) -> str:
-        return self.label.name if self.label else ""
 
     def to_opt_out(self, delivery: Delivery, number: int) -> StopRequest | None:
         """The stop that the opt-out label asks for, no matter who added it; None for other
