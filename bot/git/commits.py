@@ -151,19 +151,13 @@ async def create_commit(
     return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
 
 
-async def copy_commit(
-    git_dir: Path,
-    *,
-    parent: CommitSha,
-    source: CommitSha,
-    message: str,
-    author: Identity,
+async def commit_files(
+    git_dir: Path, *parents: CommitSha, files: CommitSha, message: str, author: Identity,
     at: datetime,
-) -> CommitSha:
-    """Commit the files of the commit `source` on top of `parent` and return the SHA."""
-    found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{source}^{{tree}}")
-    tree = found.decode().split()[-1]
-    return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
+) -> CommitSha:  # fmt: skip
+    """Commit the files of the commit `files` on top of `parents`, two for a merge; its SHA."""
+    tree = (await read_commit(git_dir, files)).tree
+    return await _commit_tree(git_dir, tree, message, signature_env(author, at), *parents)
 
 
 class StoredCommit(NamedTuple):
@@ -204,15 +198,6 @@ async def list_changed_files(
         gone = status == "D"
         found.append((path, old_mode if gone else new_mode, None if gone else blob))
     return found
-
-
-async def merge_branch(
-    git_dir: Path, *, ours: CommitSha, theirs: CommitSha, files: CommitSha, message: str,
-    author: Identity, at: datetime,
-) -> CommitSha:  # fmt: skip
-    """Commit the files of the commit `files` as the merge of `theirs` into `ours`."""
-    tree = (await read_commit(git_dir, files)).tree
-    return await _commit_tree(git_dir, tree, message, signature_env(author, at), ours, theirs)
 
 
 async def replay_commits(
