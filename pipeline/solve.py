@@ -34,7 +34,7 @@ from pipeline.workflows.outcome import (
 )
 from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import Plan, plan, samples_sentence
-from pipeline.workflows.prove import prove
+from pipeline.workflows.prove import Prover
 from pipeline.workflows.reproduce import add_findings
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
 
@@ -128,9 +128,7 @@ class Solver:
             )
         if r.options.all_revisions:
             await vote_on_revisions(judged.table, r)
-        result, judged = await prove(
-            issue, context, candidates, judged, judge=judge, sampler=sampler, resources=r
-        )
+        result, judged = await Prover(issue, context, judge, sampler, r).prove(candidates, judged)
         if isinstance(result, NoFix):
             return result
         return await try_others(add_findings(result, judged), judged, r)
