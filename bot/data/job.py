@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final, Generic, TypeVar, cast
@@ -43,6 +44,8 @@ class Job:
     """The store shared by the jobs of a repository; None: they share nothing."""
     as_of: date | None = None
     """The day as of which packages are installed; None: the day of the commit."""
+    billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Surrounds every call that costs money."""
     listen: Callable[[], Awaitable[Sequence[str]]] | None = None
     describe: Callable[[], Awaitable[str]] | None = None
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""

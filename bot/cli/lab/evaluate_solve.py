@@ -32,7 +32,6 @@ from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
 from bot.safe_text import printable
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.progress import OnProgress
@@ -358,7 +357,7 @@ class _Solving:
             ceiling = before + grant.dollars
             job = dataclasses.replace(job, options=replace(job.options, dollars=ceiling))
             store, say = self.open_store(row), partial(print_event, of=row.instance_id)
-            outcome = await self.runner.solve(job, store, in_flight=InFlightWork(), on_progress=say)
+            outcome = await self.runner.solve(job, store, on_progress=say)
             for method in self.task.selections:
                 await self._choose_again(job, method, store, say)
             ledger = await _read_ledger(folder)
@@ -420,7 +419,7 @@ class _Solving:
         if await store.load(f"verdict/{method}", Verdict):
             return
         job = dataclasses.replace(job, options=replace(job.options, selection=method))
-        opening = self.runner.open_selection(job, store, InFlightWork(), on_progress)
+        opening = self.runner.open_selection(job, store, on_progress)
         async with opening as space:
             judge = Judge(space.workspace, model=space.models.solver, reward=space.models.orm)
             await judge.judge(
