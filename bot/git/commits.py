@@ -216,7 +216,7 @@ async def replay_commits(
         )
         if merged is None:
             return None
-        tree = (await read_commit(git_dir, merged.commit)).tree
+        tree = (await read_commit(git_dir, merged)).tree
         raw = await git(git_dir, "cat-file", "commit", commit)
         rest = raw.split(b"\n", 2)[2]  # ours have a tree and one parent
         copy = f"tree {tree}\nparent {onto}\n{rest.decode()}"
@@ -342,21 +342,16 @@ def signature_env(author: Identity, at: datetime) -> dict[str, str]:
     }
 
 
-class MergeResult(NamedTuple):
-    """`commit` has no parent: only its files are relevant."""
-
-    commit: CommitSha
-
-
 async def merge_commits(
     git_dir: Path, *, base: CommitSha, ours: CommitSha, theirs: CommitSha, identity: Identity
-) -> MergeResult | None:
-    """Apply the changes from `base` to `ours` to `theirs`; None if they conflict.
+) -> CommitSha | None:
+    """Apply the changes from `base` to `ours` to `theirs`: a commit of which only the files are
+    relevant; None if they conflict.
 
     It merges like GitHub (git-merge-tree(1)); the repository contains all three commits.
     """
     if theirs == base:
-        return MergeResult(ours)
+        return ours
     root = await _commit_copy(git_dir, base, identity)
     left = await _commit_copy(git_dir, theirs, identity, root)
     right = await _commit_copy(git_dir, ours, identity, root)
@@ -367,7 +362,7 @@ async def merge_commits(
             return None
         raise
     tree = found.decode().split("\n", 1)[0].strip()
-    return MergeResult(await _merge_commit_tree(git_dir, tree, identity))
+    return await _merge_commit_tree(git_dir, tree, identity)
 
 
 async def is_merge_of(
@@ -383,10 +378,7 @@ async def is_merge_of(
     both = await merge_commits(git_dir, base=base, ours=ours, theirs=theirs, identity=identity)
     if both is None:
         return False
-    trees = [
-        await git(git_dir, "rev-parse", "--verify", f"{commit}^{{tree}}")
-        for commit in (merge, both.commit)
-    ]
+    trees = [(await read_commit(git_dir, commit)).tree for commit in (merge, both)]
     return trees[0] == trees[1]
 
 

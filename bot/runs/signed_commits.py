@@ -94,7 +94,7 @@ async def _merge_moved_workflows(
     )
     if files is not None:
         merged = await commit_files(
-            git_dir, since, tip.base, files=files.commit,
+            git_dir, since, tip.base, files=files,
             message=message, author=author, at=ctx.run.created_at,
         )  # fmt: skip
         head = await replay_commits(

@@ -8,11 +8,11 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from bot.data.request import AccessChange, AccessKind, AnyRequest
 from bot.data.run import RepoRef
-from bot.webhooks.payload import AccountPart, Delivery, Event, InstallationPart, Payload
+from bot.webhooks.payload import AccountPart, Delivery, Event, Payload
 
 
 class _NamedRepository(BaseModel):
@@ -27,7 +27,7 @@ class _AccessPayload(Event):
 
     kind: ClassVar[AccessKind]
     of_all: ClassVar[bool] = False
-    installation: InstallationPart
+    installation: int = Field(validation_alias=AliasPath("installation", "id"))
     sender: AccountPart
 
     @abstractmethod
@@ -37,7 +37,7 @@ class _AccessPayload(Event):
         return AccessChange(
             kind=self.kind,
             repos=tuple(self.list_repos()),
-            installation=self.installation.id,
+            installation=self.installation,
             of_all=self.of_all,
             by=self.sender.login,
             delivery=delivery.id,
@@ -53,7 +53,7 @@ class _Installed(_AccessPayload):
     def list_repos(self) -> Iterator[RepoRef]:
         for one in self.repositories:
             owner, _, name = one.full_name.partition("/")
-            yield RepoRef(id=one.id, owner=owner, name=name, installation=self.installation.id)
+            yield RepoRef(id=one.id, owner=owner, name=name, installation=self.installation)
 
 
 class _PermissionsAccepted(_Installed):

@@ -62,18 +62,10 @@ class SignatureCheck:
 _NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 
 
-class OwnerPart(BaseModel):
-    login: Login = Field(pattern=_NAME_PATTERN)
-
-
 class RepositoryPart(BaseModel):
     id: int
     name: str = Field(pattern=_NAME_PATTERN)
-    owner: OwnerPart
-
-
-class InstallationPart(BaseModel):
-    id: int
+    owner: Login = Field(pattern=_NAME_PATTERN, validation_alias=AliasPath("owner", "login"))
 
 
 class AccountPart(BaseModel):
@@ -105,16 +97,16 @@ class Payload(Event):
     """One kind of event in a repository; `sender` caused it."""
 
     repository: RepositoryPart
-    installation: InstallationPart
+    installation: int = Field(validation_alias=AliasPath("installation", "id"))
     sender: AccountPart
 
     @property
     def repo(self) -> RepoRef:
         return RepoRef(
             id=self.repository.id,
-            owner=self.repository.owner.login,
+            owner=self.repository.owner,
             name=self.repository.name,
-            installation=self.installation.id,
+            installation=self.installation,
         )
 
 
