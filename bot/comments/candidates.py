@@ -108,14 +108,7 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
     return render_status(run, f"I left the pull request unchanged. {why}")
 
 
-PULL_PROBLEMS: Final = {
-    "missing": "There is no pull request with this number here.",
-    "closed": "It is closed.",
-    "merged": "It is already merged.",
-    "unrelated": "It has no history in common with the default branch.",
-    "commits gone": "Its commits no longer exist.",
-    "unreadable": "git could not read it.",
-}
+PULL_PROBLEMS: Final = {name: row["sentence"] for name, row in SENTENCES["not_compared"].items()}
 
 
 def render_verdict(chosen: Outcome[Choice]) -> str:

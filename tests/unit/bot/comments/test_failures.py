@@ -8,6 +8,7 @@ from bot.comments import failures, status
 from bot.data.failure import SENTENCES, Failure, FailureFacts, PublishProblem, SwapProblem
 from bot.errors import RunFailed, translate_errors
 from pipeline.data.types import NoFix, NoFixReason
+from pipeline.workflows.verify import VerificationVerdict
 from sandbox.errors import EnvironmentFailed
 from tests.support.data.publishing import a_run
 
@@ -23,8 +24,9 @@ def test_each_failure_has_a_sentence(failure: Failure) -> None:
 def test_the_table_of_sentences_has_no_other_names() -> None:
     names = {"failure": [*Failure], "no_fix": get_args(NoFixReason)}
     names |= {"unpublished": get_args(PublishProblem), "no_swap": get_args(SwapProblem)}
-    for table, rows in SENTENCES.items():
-        assert rows.keys() <= {*names[table]}
+    names |= {"verification": get_args(VerificationVerdict)}
+    for table, listed in names.items():
+        assert SENTENCES[table].keys() <= {*listed}
 
 
 def test_no_two_failures_sound_alike() -> None:
