@@ -1,7 +1,5 @@
 """Every environment variable, read once; no other module reads the environment."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import hmac
@@ -414,7 +412,7 @@ class Settings(
         return "" if self.one_shot else self.app_name
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
         """Read the process environment (or `environ`).
 
         Raises:

@@ -1,7 +1,5 @@
 """What the steps of a run work with, passed whole; a machine driven on a budget."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,7 +90,7 @@ class Workspace:
         """Report what the run does now; see `Doing`."""
         self.report(Doing(text))
 
-    def with_model(self, model: Model, solvers: Mapping[str, Model] | None = None) -> Resources:
+    def with_model(self, model: Model, solvers: Mapping[str, Model] | None = None) -> "Resources":
         """The same with models; see `Resources`."""
         return Resources(**vars(self), model=model, solvers=solvers or {})
 
@@ -116,7 +114,7 @@ class Resources(Workspace):
         """What the run may cost, in US dollars; 0 where the solver is free."""
         return self.options.dollars if self.model.profile.price != Price() else 0
 
-    async def start_clock(self) -> Resources:
+    async def start_clock(self) -> "Resources":
         """The same with the clock of the run in the store."""
         clock = await RunClock.open(self.store, self.options.minutes)
         return dataclasses.replace(self, clock=clock)

@@ -3,8 +3,6 @@
 `Program` (in `program.py`) is what goes in; the exceptions are in `errors.py`.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Protocol
 
 from sandbox.program import Execution, Program
@@ -25,6 +23,6 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def run_command(self, program: Program) -> CommandRun:
+    async def run_command(self, program: Program) -> "CommandRun":
         """As `run`, and report what the checkout then holds; see `CommandRun`."""
         ...

@@ -4,8 +4,6 @@ To add a verb, write a `CommandHandler` in a file of its own and add a line to `
 (`bot/commands/verbs.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta

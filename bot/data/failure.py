@@ -3,8 +3,6 @@
 A failure is a name here and its sentence in `failures.toml`.
 """
 
-from __future__ import annotations
-
 import tomllib
 from enum import StrEnum
 from pathlib import Path

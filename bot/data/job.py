@@ -1,7 +1,5 @@
 """The runner's requests and results."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -93,7 +91,7 @@ class Outcome(Generic[R]):
     def dollars(self) -> float:
         return sum(account.dollars for account in self.accounts)
 
-    def with_result(self, result: S) -> Outcome[S]:
+    def with_result(self, result: S) -> "Outcome[S]":
         return cast("Outcome[S]", replace(self, result=result))
 
 

@@ -1,7 +1,5 @@
 """What we remember of our open pull requests."""
 
-from __future__ import annotations
-
 import re
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Final, Self
@@ -58,7 +56,9 @@ class CommitStyle(Frozen):
             title = f"{title[:1].lower()}{title[1:]}"
         return f"{self.ticket}{kind}: {title}"
 
-    def format_message(self, title: str, body: str, identity: Identity, co_author: CoAuthor) -> str:
+    def format_message(
+        self, title: str, body: str, identity: "Identity", co_author: "CoAuthor"
+    ) -> str:
         trailers: list[str] = []
         if self.names_co_author:
             trailers.append(f"Co-authored-by: {co_author.login} <{co_author.email}>")

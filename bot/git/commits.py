@@ -7,8 +7,6 @@ Mirrors have no history, so both commits get the same artificial parent for the 
 Every function that reads a repository raises `GitFailed` if it is damaged.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +43,7 @@ _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|comm
 
 
 async def detect_commit_style(
-    repo: Repository,
+    repo: "Repository",
     commits: tuple[str, ...] | None,
     codebase: Codebase | None = None,
     issue: str = "",
@@ -86,7 +84,7 @@ def _find_ticket(messages: Sequence[str], issue: str) -> str:
     return ""
 
 
-async def _has_dco_file(repo: Repository) -> bool | None:
+async def _has_dco_file(repo: "Repository") -> bool | None:
     return True if await repo.read_file(*DCO_FILES[0].split("/")) is not None else None
 
 

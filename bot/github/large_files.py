@@ -3,8 +3,6 @@
 https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -3,8 +3,6 @@
 The same sentence is in every message and, by `errorMessage`, in an editor.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping, Sequence
@@ -159,7 +157,7 @@ def explain_home(name: str, home: str) -> str:
     return f'"{name}" belongs below "{home}", indented.'
 
 
-def explain_fault(root: Node, fault: ErrorDetails) -> str:
+def explain_fault(root: Node, fault: "ErrorDetails") -> str:
     """A sentence on what is wrong and what to write; `root` is the completed schema.
 
     It may quote the file: untrusted.
@@ -195,7 +193,7 @@ def _explain_key(root: Node, path: tuple[int | str, ...]) -> str:
     return f'There is no setting "{name}".{_suggest(last, known)}'
 
 
-def _explain_value(node: Node, fault: ErrorDetails) -> str:
+def _explain_value(node: Node, fault: "ErrorDetails") -> str:
     given, kind, context = fault["input"], fault["type"], fault.get("ctx", {})
     if kind == "string_type" and isinstance(given, int | float):
         return f"YAML reads this as {_name_kind(given)}. Put it in quotes."

@@ -1,8 +1,6 @@
 """What a commit holds by reference alone, fetched into its mirror: submodules on the same GitHub,
 and files of Git LFS."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import logging

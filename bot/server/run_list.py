@@ -1,7 +1,5 @@
 """Which runs the list shows, and its bar charts."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +26,7 @@ class RunFilter(NamedTuple):
     page: int = 1
 
     @classmethod
-    def parse(cls, query: Mapping[str, str]) -> RunFilter:
+    def parse(cls, query: Mapping[str, str]) -> "RunFilter":
         """Read the address; ignore what is not valid."""
         page = query.get("page", "")
         try:

@@ -1,7 +1,5 @@
 """Ceilings for one day, of a repository and of all together, kept in Redis by all workers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +49,7 @@ class DayBudget:
         settings: QuotaSettings,
         repository_limit: float | None,
         clock: Callable[[], datetime] = now,
-    ) -> DayBudget | None:
+    ) -> "DayBudget | None":
         """The day's budget for the run that `lease` is for; None when no ceiling is set.
 
         `repository_limit` is the repository's own ceiling. What an earlier worker had reserved for

@@ -1,7 +1,5 @@
 """`evaluate --solve`: the whole pipeline on instances, with its tables."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import dataclasses
@@ -118,7 +116,7 @@ class Solved:
 async def evaluate_solved(
     found: tuple[SolvedInstance, ...],
     rows: Sequence[GradedInstance],
-    task: SolveTask,
+    task: "SolveTask",
     settings: Settings,
 ) -> Solved:
     """Evaluate the finished runs of `task`, and write their labels beside them.
@@ -383,7 +381,7 @@ class _Solving:
         return found, await read_run(folder)
 
     async def _label(
-        self, found: SolvedInstance, run: FinishedRun | None, grades: _Grades
+        self, found: SolvedInstance, run: FinishedRun | None, grades: "_Grades"
     ) -> SolvedInstance:
         """`found` with the verdicts on all edits of its run."""
         if found.unfinished:

@@ -1,7 +1,5 @@
 """The table of sentences: each names the field of the run that it rests on, and goes with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Final
