@@ -3,12 +3,9 @@
 `Program` (in `program.py`) is what goes in; the exceptions are in `errors.py`.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from sandbox.program import Execution, Program
-
-if TYPE_CHECKING:
-    from sandbox.program import CommandRun
+from sandbox.program import CommandRun, Execution, Program
 
 
 class Sandbox(Protocol):
@@ -23,6 +20,6 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def run_command(self, program: Program) -> "CommandRun":
+    async def run_command(self, program: Program) -> CommandRun:
         """As `run`, and report what the checkout then holds; see `CommandRun`."""
         ...

@@ -2,17 +2,14 @@
 
 import re
 from textwrap import fill, shorten
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from pydantic import Field
 
+from bot.data.github_facts import CoAuthor, Identity
 from bot.data.run import Login, RepoRef, RunId
 from pipeline.data.types import CommitSha, Issue
 from sandbox.frozen import Frozen
-
-if TYPE_CHECKING:
-    from bot.data.github_facts import CoAuthor, Identity
-
 
 SIGN_OFF: Final = "sign-off"
 CO_AUTHOR: Final = "co-author"
@@ -56,9 +53,7 @@ class CommitStyle(Frozen):
             title = f"{title[:1].lower()}{title[1:]}"
         return f"{self.ticket}{kind}: {title}"
 
-    def format_message(
-        self, title: str, body: str, identity: "Identity", co_author: "CoAuthor"
-    ) -> str:
+    def format_message(self, title: str, body: str, identity: Identity, co_author: CoAuthor) -> str:
         trailers: list[str] = []
         if self.names_co_author:
             trailers.append(f"Co-authored-by: {co_author.login} <{co_author.email}>")

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from bot.data.github_facts import Identity
 from bot.data.pull import CONVENTIONAL, CommitStyle
@@ -20,14 +20,11 @@ from bot.data.run import Login, now
 from bot.errors import UnfitDiff
 from bot.git.mirrors import Remote
 from bot.github.http import log_act
+from bot.github.repository import Repository
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.data.types import CommitSha
 from sandbox.scratch import scratch_folder
-
-if TYPE_CHECKING:
-    from bot.github.repository import Repository
-
 
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md", "agents.md",
@@ -43,7 +40,7 @@ _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|comm
 
 
 async def detect_commit_style(
-    repo: "Repository",
+    repo: Repository,
     commits: tuple[str, ...] | None,
     codebase: Codebase | None = None,
     issue: str = "",
@@ -84,7 +81,7 @@ def _find_ticket(messages: Sequence[str], issue: str) -> str:
     return ""
 
 
-async def _has_dco_file(repo: "Repository") -> bool | None:
+async def _has_dco_file(repo: Repository) -> bool | None:
     return True if await repo.read_file(*DCO_FILES[0].split("/")) is not None else None
 
 

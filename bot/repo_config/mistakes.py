@@ -6,13 +6,11 @@ The same sentence is in every message and, by `errorMessage`, in an editor.
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
+
+from pydantic_core import ErrorDetails
 
 from bot.data.removed_settings import REMOVED
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 
 Node = dict[str, Any]
 """A JSON Schema, or a part of one."""
@@ -157,7 +155,7 @@ def explain_home(name: str, home: str) -> str:
     return f'"{name}" belongs below "{home}", indented.'
 
 
-def explain_fault(root: Node, fault: "ErrorDetails") -> str:
+def explain_fault(root: Node, fault: ErrorDetails) -> str:
     """A sentence on what is wrong and what to write; `root` is the completed schema.
 
     It may quote the file: untrusted.
@@ -193,7 +191,7 @@ def _explain_key(root: Node, path: tuple[int | str, ...]) -> str:
     return f'There is no setting "{name}".{_suggest(last, known)}'
 
 
-def _explain_value(node: Node, fault: "ErrorDetails") -> str:
+def _explain_value(node: Node, fault: ErrorDetails) -> str:
     given, kind, context = fault["input"], fault["type"], fault.get("ctx", {})
     if kind == "string_type" and isinstance(given, int | float):
         return f"YAML reads this as {_name_kind(given)}. Put it in quotes."
