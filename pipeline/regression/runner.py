@@ -26,6 +26,7 @@ from pipeline.languages.registry import drop_progress
 from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand, split_places
 from pipeline.regression.command import RequestedTests
+from pipeline.regression.counts import CountReporter
 from pipeline.regression.results import (
     RecordedOutcomes,
     TestRun,
@@ -75,8 +76,6 @@ PARSE_SECONDS = 120.0
 PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
-OnCount = Callable[[str, RequestedTests, int, int], None]
-"""Receives the diff of a run under way, its request, the tests begun, and of how many (or 0)."""
 
 
 @dataclass(eq=False)
@@ -91,7 +90,8 @@ class TestRunner:
     store: Store
     seconds: float
     """The limit of processor time of each run."""
-    on_count: OnCount | None = None
+    counts: CountReporter | None = None
+    """Hears how far each run is."""
     on_run: Callable[[SuiteRan], None] | None = None
     """Hears of each run, saved or new."""
 
@@ -220,12 +220,15 @@ class TestRunner:
                 may_wait=True,  # the wrapper sees whether tests begin
             )
         )
-        return await parse_untrusted_execution(execution, self.command, mark)
+        run = await parse_untrusted_execution(execution, self.command, mark)
+        if report is not None and self.counts:
+            self.counts.end(report, wanted, run.suite.count)
+        return run
 
     def _report_count(self, diff: str, wanted: RequestedTests, line: str) -> None:
         counts = re.fullmatch(r"(\d{1,8})/(\d{1,8})", line)
-        if counts and self.on_count:
-            self.on_count(diff, wanted, int(counts[1]), int(counts[2]))
+        if counts and self.counts:
+            self.counts.count(diff, wanted, int(counts[1]), int(counts[2]))
 
     def _argv(self, wanted: RequestedTests, mark: str, wall: float) -> tuple[str, ...]:
         request = {
