@@ -18,6 +18,8 @@ class Plan(Frozen):
     script: TestScript | None = None
     script_suffix: str = ""
     run: Execution | None = None
+    nothing: str = ""
+    """What the model answers in place of a script that it sees no need for. Untrusted."""
     ceiling: float = 0
     """What a fix may cost, in US dollars; 0 where the model is free."""
 
@@ -33,12 +35,14 @@ async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
     Raises:
         ModelError, SandboxError: call again to resume.
     """
-    best = (await write_script(issue, resources, sample=0)).best()
+    written = await write_script(issue, resources, sample=0)
+    best = written.best()
     return Plan(
         files=tuple(file.path for file in context.files),
         script=best[0] if best else None,
         script_suffix=main_language(resources.codebase).script_suffix,
         run=best[1] if best else None,
+        nothing=written.why,
         ceiling=resources.ceiling,
     )
 
