@@ -6,6 +6,7 @@ from pipeline.data.types import NOT_FIXED, Issue, TestScript
 from pipeline.generation.testing import write_script
 from pipeline.languages.registry import main_language
 from pipeline.resources import Resources
+from prompts.text import describe_dollars
 from sandbox.frozen import Frozen
 from sandbox.program import Execution
 
@@ -50,7 +51,7 @@ async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
 def price_range(low: float, high: float) -> str:
     """Such as `$0.20–0.60`, or `$0.20` if both are the same in cents."""
     least, most = f"{low:.2f}", f"{high:.2f}"
-    return f"${least}" if least == most else f"${least}–{most}"
+    return describe_dollars(high) if least == most else f"${least}–{most}"
 
 
 def samples_sentence(options: Options, ceiling: float) -> str:

@@ -65,7 +65,7 @@ from pipeline.data.types import (
 )
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
-from pipeline.workflows.plan import CostEstimate, Plan
+from pipeline.workflows.plan import Plan
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_run, selection_of_three
 
@@ -187,7 +187,7 @@ PLAN: Final = Plan(
     files=("shop.py",),
     script=TestScript(text="x"),
     run=FAILS,
-    estimate=CostEstimate(dollars=3, most=4),
+    ceiling=4,
 )
 STATS: Final = Stats(
     period="in the last 90 days",
