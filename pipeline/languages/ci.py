@@ -57,6 +57,10 @@ _OF_SERVICE: Final = re.compile(r".*(?:HOST|URL|URI|DSN|PORT|USER|PASSWORD|TOKEN
 """What CI says of its services, which the sandbox lacks."""
 _IMAGE: Final = re.compile(r"[\w./-]{1,200}(:[\w.-]{1,100})?")
 """The name of a container's image."""
+_ELSEWHERE: Final = re.compile(
+    r"((?:npm|pnpm|yarn|bun)\b.{0,200}?) (?:--prefix|--cwd|--dir|-C)[= ]([\w.@+/-]{1,200})(.*)"
+)
+"""A package manager that is told in which folder it works."""
 LONGEST_LINE: Final = 2000
 MOST_LINES: Final = 2000
 
@@ -108,7 +112,7 @@ def jobs_of(texts: Mapping[str, str], runs_tests: re.Pattern[str]) -> Iterator[C
         if any(runs_tests.search(line) for line in script):
             lines = (*(list(script_lines(own.get("before_script"))) or shared), *script)
             env = literal_variables(gitlab.get("variables"), own.get("variables"))
-            told = tuple(_follow("", lines))
+            told = tuple(follow("", lines))
             yield CiJob(".gitlab-ci.yml", told, env=env, setup_env=env)
     for path in filter(DEVCONTAINER.fullmatch, sorted(texts)):
         container = parse_json(re.sub(r"^[ \t]*//.*$", "", texts[path], flags=re.MULTILINE))
@@ -130,7 +134,7 @@ def _github_jobs(
         lines = (
             pair
             for step in steps
-            for pair in _follow(_folder_of(step, job, document), _lines_of(step, matrix))
+            for pair in follow(_folder_of(step, job, document), _lines_of(step, matrix))
         )
         shared = (document.get("env"), job.get("env"))
         before = steps[: steps.index(testing[0])] if testing else steps
@@ -209,14 +213,21 @@ def _fill(text: str, matrix: Mapping[str, Sequence[str]]) -> str:
     return EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
 
 
-def _follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The lines of one shell that begins in `folder`, each with its own: `cd build`."""
+def follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The lines of one shell that begins in `folder`, each with its own: `cd build`, `npm --prefix
+    web test`."""
     for line in lines:
         if entered := re.fullmatch(r"cd\s+([\w.@+/-]{1,200})", line):
-            there = normpath(f"{folder}/{entered[1]}".lstrip("/"))
-            folder = "" if there.startswith(".") else there
+            folder = _enter(folder, entered[1])
+        elif told := _ELSEWHERE.fullmatch(line):
+            yield _enter(folder, told[2]), told[1] + told[3]
         else:
             yield folder, line
+
+
+def _enter(folder: str, name: str) -> str:
+    there = normpath(f"{folder}/{name}".lstrip("/"))
+    return "" if there.startswith(".") else there
 
 
 def _versions_of(

@@ -52,7 +52,7 @@ _CRASHES = (132, 133, 134, 135, 136, 139)
 _VERDICTS = {0: 0, **dict.fromkeys((NOT_FIXED, _SURELY_NOT, *_CRASHES), NOT_FIXED)}
 _MOST_TEST_FILES = 2000
 _MOST_MODULES = 30
-_MOST_BESIDE = 4
+MOST_BESIDE = 4
 """Projects that lie beside each other: of more one is chosen, as each costs a build."""
 _LARGEST_TEST_BYTES = 500_000
 _FOR_REPORTS = re.compile(
@@ -76,7 +76,7 @@ class Described(Language):
     def claims(self, paths: Iterable[str]) -> bool:
         """Whether a file of the tree says how its tests are run."""
         known = tuple(paths)
-        several = len(self._find_each(known, "")[1]) > 1
+        several = len(self.find_each(known, "")[1]) > 1
         return several or any(map(self.is_mark, cut_root(known, self.find_root(known))))
 
     def attempts(self, manifests: Manifests, _asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
@@ -138,6 +138,12 @@ class Described(Language):
         """The versions of the toolchain that can be had and that fit, what is asked for, and where:
         empty where nothing is."""
         have, inside = self.facts.versions, self._below(manifests)
+        folders = self.find_each(manifests.names, manifests.root)[1]
+        named = {
+            path: name if folder in folders else path
+            for path in sorted(inside.texts, key=lambda one: (one.count("/"), one))
+            for folder, _, name in [path.rpartition("/")]
+        }
         for file, pattern, bound in self.facts.stated:
             if file == "ci":
                 job = self._find_job(inside.texts)
@@ -146,8 +152,8 @@ class Described(Language):
                 if job and known:  # of a matrix the newest: the others are kept working
                     best = max(known, key=lambda one: [int(part) for part in one.split(".")])
                     return [best], best, job.path
-            for path in sorted(inside.texts):
-                said = re.fullmatch(file, path) and re.search(pattern, inside.texts[path], re.M)
+            for path, name in named.items():
+                said = re.fullmatch(file, name) and re.search(pattern, inside.texts[path], re.M)
                 if said and (text := said[1].strip()):
                     text = f"{bound}{text}"
                     return [one for one in have if is_in_range(text, one)], text, path
@@ -169,11 +175,11 @@ class Described(Language):
         """The folder of a tree's one project: the one that its maintainers or the issue state, if
         any. It is the tree's root where each of several is tested."""
         known = list(paths)
-        if not stated and len(self._find_each(known, "")[1]) > 1:
+        if not stated and len(self.find_each(known, "")[1]) > 1:
             return ""
         return stated or find_folder(known, self.is_mark, self.facts.suffixes)
 
-    def _find_each(self, paths: Sequence[str], root: str) -> tuple[Way, list[str]]:
+    def find_each(self, paths: Sequence[str], root: str) -> tuple[Way, list[str]]:
         """The way that runs in most folders from `root`, one by one, and these."""
         best, most = Way(name=""), [root]
         for way in self.facts.ways:
@@ -182,7 +188,7 @@ class Described(Language):
             if way.each == "project":
                 tops = [it and f"{it}/" for it in found]
                 found = [one for one in found if sum(map(f"{one}/".startswith, tops)) == 1]
-                found = found if len(found) <= _MOST_BESIDE else []
+                found = found if len(found) <= MOST_BESIDE else []
             if len(found) > len(most):
                 best, most = way, found[:_MOST_MODULES]
         return best, most
@@ -201,8 +207,8 @@ class Described(Language):
                 lines = tuple(one for one in before if re.search(way.ci_build, one))
                 said, way = bool(lines and said), replace_frozen(way, build=lines)
             if said or (marks and not (way.says or way.ci_build)) or not way.mark:
-                return _move(way, self._find_each(manifests.names, root)[1])
-        return _move(*self._find_each(manifests.names, root))
+                return _move(way, self.find_each(manifests.names, root)[1])
+        return _move(*self.find_each(manifests.names, root))
 
     async def edit_build(self, codebase: Codebase) -> EditBuild:
         way = self._find_way(await self._read_manifests(codebase))
@@ -304,7 +310,7 @@ class Described(Language):
     ) -> Sequence[TestCommand]:
         manifests = await self._read_manifests(codebase)
         way, root = self._find_way(manifests), self.find_root(manifests.names, manifests.root)
-        modules = self._find_each(manifests.names, root)[1]
+        modules = self.find_each(manifests.names, root)[1]
         command = TestCommand(
             argv=tuple(configured) or run_in_turn([(one, way.test) for one in modules]),
             source="configuration" if configured else "detection",
@@ -537,20 +543,26 @@ def _invert(text: str) -> str:
 
 
 def _move(way: Way, folders: Sequence[str]) -> Way:
-    """The way in projects that lie in these folders. One of several that cannot be built where they
-    are installed is left out, there and in every build of an edit."""
+    """The way in projects that lie in these folders."""
+    steps, build = (run_in_each(dict.fromkeys(folders, lines)) for lines in (way.steps, way.build))
+    return replace_frozen(way, steps=steps, build=build)
+
+
+def run_in_each(lines: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Shell lines for projects by their folders. One of several that cannot be built where they are
+    installed is left out, there and in every build of an edit."""
 
     def place(folder: str, number: int, line: str) -> str:
-        if len(folders) > 1:
+        if len(lines) > 1:
             mark = f"{ENVIRONMENT}/left-out-{number}"
             line = f"{{ test -e {mark} || {{ {line}; }} || touch {mark} 2>/dev/null; }}"
         return f"cd {shlex.quote(folder)} && {line}" if folder else line
 
-    steps, build = (
-        tuple(place(one, number, line) for number, one in enumerate(folders) for line in lines)
-        for lines in (way.steps, way.build)
+    return tuple(
+        place(folder, number, line)
+        for number, (folder, own) in enumerate(lines.items())
+        for line in own
     )
-    return replace_frozen(way, steps=steps, build=build)
 
 
 def _make_report(way: Way, line: str) -> str:

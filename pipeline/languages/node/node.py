@@ -7,30 +7,35 @@ import asyncio
 import dataclasses
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
-from pipeline.languages.described import Described, read_words
-from pipeline.languages.language import Asked
+from pipeline.languages.described import MOST_BESIDE, Described, read_words, run_in_each
+from pipeline.languages.language import Asked, Way
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.node.install import UNLOCKED, install_step, tool_steps
 from pipeline.languages.node.scripts import NODE_TEST, OTHER, Packages, Part
-from pipeline.languages.roots import below, cut_root, is_no_project
-from pipeline.languages.test_command import TestCommand, run_in_turn
+from pipeline.languages.roots import below, is_no_project, list_projects
+from pipeline.languages.test_command import Source, TestCommand, run_in_turn
 from sandbox.environment.recipe import Attempt, Recipe
-from sandbox.frozen import replace
 from sandbox.guest.installer.plan import GRACE
 
 _MOST_FILES = 400
+_LOCKS = r"(?:package-lock|npm-shrinkwrap)\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lockb?"
 
 
 class Node(Described):
     def __init__(self) -> None:
         super().__init__("pipeline.languages.node")
 
-    def claims(self, paths: Iterable[str]) -> bool:
-        known = tuple(paths)
-        return "package.json" in cut_root(known, self.find_root(known))
+    def find_each(self, paths: Sequence[str], root: str) -> tuple[Way, list[str]]:
+        """Those below another that have a lock file of their own, and tests, are no part of it."""
+        way, found = super().find_each(paths, root)
+        own = [one for one in list_projects(paths, _LOCKS, root) if one != root]
+        if own and f"{root}/package.json".lstrip("/") in paths:
+            tested = {path.rpartition("/")[0] for path in paths if self.is_runnable(path)}
+            found += [one for one in own if any(f"{at}/".startswith(f"{one}/") for at in tested)]
+        return way, found if len(found) <= MOST_BESIDE else found[:1]
 
     def summarise(self, _manifests: Manifests, /) -> str:
         return "What package.json and its lock file say."
@@ -39,7 +44,7 @@ class Node(Described):
         """As usual; where packages are those of the commit's day, then once more with the newest:
         what it needs may be younger."""
         found = super().attempts(manifests, asked, plain)
-        if not (day := re.search(r" --before=(\S+)", "\n".join(plain.steps))):
+        if not (day := re.search(r" --before=[\d-]+", "\n".join(plain.steps))):
             return found
         steps = tuple(line.replace(day[0], "") for line in found[0].recipe.steps)
         newest = dataclasses.replace(found[0].recipe, steps=steps)
@@ -47,15 +52,18 @@ class Node(Described):
 
     def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         root = self.find_root(manifests.names, manifests.root)
-        inside = below(manifests, root)
         fits, *_ = self.choose_version(manifests)
-        tools = tool_steps(inside.names, inside.texts, (*fits, self.facts.versions[0])[0])
-        go = f"cd {shlex.quote(root)} && " if root else ""
-        install = install_step(inside.names, inside.texts)
-        if install == UNLOCKED and asked.as_of:
-            # https://docs.npmjs.com/cli/using-npm/config#before
-            install += f" --before={asked.as_of + GRACE}"
-        return tuple(tools), (f"{go}{install}",)
+        tools: list[str] = []
+        installs: dict[str, Sequence[str]] = {}
+        for folder in self.find_each(manifests.names, root)[1]:
+            inside = below(manifests, folder)
+            tools += tool_steps(inside.names, inside.texts, (*fits, self.facts.versions[0])[0])
+            install = install_step(inside.names, inside.texts)
+            if install == UNLOCKED and asked.as_of:
+                # https://docs.npmjs.com/cli/using-npm/config#before
+                install += f" --before={asked.as_of + GRACE}"
+            installs[folder] = [install]
+        return tuple(dict.fromkeys(tools)), run_in_each(installs)
 
     async def find_commands(
         self, codebase: Codebase, configured: Sequence[str] = ()
@@ -71,33 +79,37 @@ class Node(Described):
             if not is_no_project(path.rpartition("/")[0])
         ]
         texts = {**manifests.texts, **await codebase.read_texts(told[:_MOST_FILES])}
-        root = self.find_root(codebase.files, codebase.root)
-        there = Packages(tuple(codebase.files), texts, root)
-        if configured:
-            parts = await asyncio.to_thread(there.list_parts, [("", shlex.join(configured))])
-            runner = parts[0].runner._replace(takes_paths=False) if parts else OTHER
-            own = self._join([Part("", tuple(configured), runner)])
-            return (replace(own, source="configuration"),)
+        names = tuple(codebase.files)
 
         def find() -> list[list[Part]]:
+            root = self.find_root(names, codebase.root)
+            there = Packages(names, texts, tuple(self.find_each(names, root)[1]))
+            if configured:
+                parts = there.list_parts([("", shlex.join(configured))])
+                runner = parts[0].runner._replace(takes_paths=False) if parts else OTHER
+                return [[Part("", tuple(configured), runner)]]
             job = self._find_job(manifests.texts)
             lines = job.split(self._runs_tests)[1] if job else []
-            usual = [(root, "npm test")] if there.has_test else []
+            tested = [one for one in there.roots if there.has_test(one)]
+            usual = [(one, "npm test") for one in tested]
             found = [there.list_parts(one) for one in (lines, usual)]
-            everywhere = [] if any(found) else there.list_parts([(root, "npm -ws test")])
+            if not any(found):
+                found += [there.list_parts([(one, "npm -ws test") for one in there.roots])]
             said = [Part(folder, read_words(line), OTHER) for folder, line in lines if not found[0]]
-            test = [Part(root, (there.manager, "run", "test"), OTHER)] if usual else []
-            return [*found, everywhere, there.guess(), said, test]
+            test = [Part(one, (there.manager_of(one), "run", "test"), OTHER) for one in tested]
+            guessed = [part for one in there.roots for part in there.guess(one)]
+            return [*found, guessed, said, test]
 
-        found = [self._join(parts) for parts in await asyncio.to_thread(find) if parts]
+        source = "configuration" if configured else "detection"
+        found = [self._join(parts, source) for parts in await asyncio.to_thread(find) if parts]
         return tuple({command.argv: command for command in found}.values())
 
-    def _join(self, parts: Sequence[Part]) -> TestCommand:
+    def _join(self, parts: Sequence[Part], source: Source) -> TestCommand:
         first, readers = parts[0], {part.runner.reader for part in parts}
         variables = self.facts.ways[-1].variables
         return TestCommand(
             argv=run_in_turn([(part.folder, part.words) for part in parts]),
-            source="detection",
+            source=source,
             folder=first.folder,
             folders=tuple(dict.fromkeys(part.folder for part in parts if part.folder))
             if len(parts) > 1

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from pipeline.languages.ci import split_commands
+from pipeline.languages.ci import follow, split_commands
 from pipeline.languages.manifests import entries, parse_json, parse_yaml, strings, walk_scalars
 from pipeline.languages.node.install import package_manager
-from pipeline.languages.roots import list_members
+from pipeline.languages.roots import cut_root, list_members
 
 MOST_PARTS: Final = 40
 _MOST_SCRIPTS: Final = 400
@@ -79,8 +80,8 @@ class Packages:
     names: Sequence[str]
     texts: Mapping[str, str]
     """By path: every `package.json`, and what says which package manager there is."""
-    root: str = ""
-    """The folder of the project."""
+    roots: tuple[str, ...] = ("",)
+    """The folders of the projects: of several, none is a part of another's workspace."""
 
     def list_parts(self, lines: Sequence[tuple[str, str]]) -> list[Part]:
         """The starts of runners behind command lines, each with its folder."""
@@ -88,39 +89,53 @@ class Packages:
         found = (part for folder, line in lines for part in self._expand(folder, line, "", seen))
         return list(dict.fromkeys(found))[:MOST_PARTS]
 
-    def guess(self) -> list[Part]:
-        """The start of the runner that the project depends on."""
-        package = self._read(self.root)
+    def guess(self, root: str) -> list[Part]:
+        """The start of the runner that a project depends on."""
+        package = self._read(root)
         known = {**entries(package.get("devDependencies")), **entries(package.get("dependencies"))}
         for name in ("vitest", "jest", "mocha", "ava", "tap"):
             if name in known:
                 words = [name, "run"] if name == "vitest" else [name]
-                start = f"{self.root}/" if self.root else ""
+                start = f"{root}/" if root else ""
                 unit = any(path.startswith(f"{start}test/unit/") for path in self.names)
                 is_told = "mocha" in package or any(".mocharc" in path for path in self.names)
                 words += ["test/unit/**/*.js"] if name == "mocha" and unit and not is_told else []
-                return [self._start(self.root, words)]
+                return [self._start(root, words)]
         return []
 
-    @property
-    def has_test(self) -> bool:
-        return "test" in self._scripts(self.root)
+    def has_test(self, folder: str) -> bool:
+        return "test" in self._scripts(folder)
+
+    def manager_of(self, folder: str) -> str:
+        """The package manager of the project that holds a folder."""
+        return self._managers[self._project_of(folder)]
 
     @cached_property
-    def manager(self) -> str:
-        """The package manager of the project."""
-        names = [path.removeprefix(f"{self.root}/") for path in self.names]
-        texts = {path.removeprefix(f"{self.root}/"): text for path, text in self.texts.items()}
-        return package_manager(self._read(self.root), names, texts)[0]
+    def _managers(self) -> dict[str, str]:
+        return {
+            root: package_manager(
+                self._read(root),
+                cut_root(self.names, root),
+                {path.removeprefix(f"{root}/"): text for path, text in self.texts.items()},
+            )[0]
+            for root in self.roots
+        }
+
+    def _project_of(self, folder: str) -> str:
+        holding = (one for one in self.roots if not one or f"{folder}/".startswith(f"{one}/"))
+        return max(holding, key=len, default=self.roots[0])
 
     @cached_property
-    def members(self) -> list[str]:
-        """The folders of the workspace's packages.
+    def _members(self) -> dict[str, list[str]]:
+        return {root: self._list_members(root) for root in self.roots}
+
+    def _list_members(self, root: str) -> list[str]:
+        """The folders of the packages in the workspace of a project.
 
         https://docs.npmjs.com/cli/using-npm/workspaces, https://pnpm.io/pnpm-workspace_yaml
         """
-        start = f"{self.root}/" if self.root else ""
-        stated = self._read(self.root).get("workspaces")
+        start = f"{root}/" if root else ""
+        stated = self._read(root).get("workspaces")
         told = parse_yaml(self.texts.get(f"{start}pnpm-workspace.yaml", "")).get("packages")
         patterns = [
             *strings(entries(stated).get("packages") if isinstance(stated, dict) else stated),
@@ -152,16 +167,17 @@ class Packages:
     ) -> Iterator[Part]:
         """The starts behind a line; `script`: its name, if it is a whole script, and `more` what it
         is given. Each is expanded once."""
-        commands = [one.split("|")[0].strip() for one in split_commands(line[:2000])]
-        before: list[str] = []
-        for command in filter(None, commands):
-            is_whole = len(commands) == 1 and "|" not in line
-            given = more if command is commands[-1] else ()
+        split = [one.split("|")[0].strip() for one in split_commands(line[:2000])]
+        commands = list(follow(folder, filter(None, split)))
+        before: dict[str, list[str]] = defaultdict(list)
+        for number, (place, command) in enumerate(commands, 1):
+            is_whole = len(split) == 1 and "|" not in line and place == folder
+            given = more if number == len(commands) else ()
             name = script if is_whole else ""
-            starts = list(self._expand_command(folder, command, name, seen, given))
-            yield from (_build_first(before, part) for part in starts)
+            starts = list(self._expand_command(place, command, name, seen, given))
+            yield from (_build_first(before[place], part) for part in starts)
             if not starts and _BUILDS.match(command):
-                before.append(self._exec(command))
+                before[place].append(self._exec(place, command))
 
     def _expand_command(
         self, folder: str, command: str, script: str, seen: set[Any], more: Sequence[str]
@@ -179,7 +195,7 @@ class Packages:
         if _EVERYWHERE.search(" ".join(words)):
             inner = [
                 (member, next((one for one in reversed(words) if one in own), "test"))
-                for member in self.members
+                for member in self._members[self._project_of(folder)]
                 for own in [self._scripts(member)]
             ]
         else:
@@ -207,12 +223,12 @@ class Packages:
         watches = runner.program.fullmatch("vitest") and "run" not in words
         options = [*(["--run"] if watches else []), *runner.options]
         if script:
-            manager = self.manager
+            manager = self.manager_of(folder)
             is_short = script == "test" and manager != "bun"  # that is bun's own runner
             start = [manager, "test"] if is_short else [manager, "run", script]
             dashes = ["--"] if manager == "npm" and (options or more) else []
             return Part(folder, (*start, *dashes, *more, *options), runner)
-        line = self._exec(shlex.join([*words, *options]))
+        line = self._exec(folder, shlex.join([*words, *options]))
         if not given:
             return Part(folder, tuple(shlex.split(line)), runner)
         pairs = " ".join(f"{name}={shlex.quote(value)}" for name, _, value in (
@@ -220,9 +236,9 @@ class Packages:
         ))  # fmt: skip
         return Part(folder, ("sh", "-c", f"{pairs} {line}"), runner)
 
-    def _exec(self, line: str) -> str:
+    def _exec(self, folder: str, line: str) -> str:
         """A line that starts a program of the packages."""
-        manager = self.manager
+        manager = self.manager_of(folder)
         first = line.split(" ")[0]
         if first in _MANAGERS:
             return line

@@ -232,17 +232,23 @@ async def test_of_several_projects_the_one_counts_that_the_issue_speaks_of(
         (["api/go.mod", "lib/go.mod", "web/package.json"], ["api", "lib"]),
         (["a/pom.xml", "b/build.gradle"], ["a"]),
         ([f"{one}/composer.json" for one in "abcde"], ["a"]),
+        (["web/package.json", "api/package.json", "api/core/package.json"], ["api", "web"]),
+        (["package.json", "web/package.json", "web/yarn.lock", "web/a.test.js"], [".", "web"]),
+        (["package.json", "site/package.json", "site/yarn.lock"], []),
+        (["package.json", *(f"{one}/{file}" for one in "abcde" for file in (
+            "package.json", "yarn.lock", "x.test.js"))], []),
     ],
-)
+)  # fmt: skip
 async def test_the_few_projects_beside_each_other_are_all_tested(
     tmp_path: Path, files: list[str], folders: list[str]
 ) -> None:
-    codebase = await make_codebase(tmp_path, dict.fromkeys([*files, "a.go"], "\n"))
+    text = '{"scripts": {"test": "jest"}}'
+    codebase = await make_codebase(tmp_path, dict.fromkeys([*files, "a.go"], text))
     command, *_ = await find_commands(codebase)
-    assert re.findall(r"cd (\S+) &&", command.argv[-1]) == folders
+    assert re.findall(r"(?:\[in |^cd )([\w.]+)", command.argv[-1]) == folders
     if len(folders) > 1:
         assert aim(codebase, f"{folders[0]}/ breaks").root == ""
-        assert (aim(codebase, "web/ breaks").root == "web") is ("web/package.json" in files)
+        assert (aim(codebase, "web/ breaks").root == "web") is ("api/go.mod" in files)
 
 
 @pytest.mark.parametrize(("fails", "left_out", "code"), [("lib", "", 0), ("api", "/none", 1)])

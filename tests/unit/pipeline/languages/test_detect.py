@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.languages.detect import make_plan, make_recipe, read_manifests
+from pipeline.languages.node.install import INSTALL_TOOL, PREFIX, UNLOCKED
 from pipeline.languages.python.tox_nox import expand_environments, tox_routine
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import scm_versions
@@ -190,32 +191,16 @@ jobs:
 @pytest.mark.parametrize(
     ("files", "tools", "step"),
     [
-        ({}, ["22"], "npm install --no-package-lock"),
+        ({}, ["22"], UNLOCKED),
         ({"package-lock.json": ""}, ["22"], "npm ci"),
         (
             {"pnpm-lock.yaml": "lockfileVersion: '6.0'\n", ".nvmrc": "v20.1\n"},
-            [
-                "20",
-                "npm install --prefix /opt/env/node-tools --no-save pnpm@8 && "
-                "ln -sf /opt/env/node-tools/node_modules/.bin/* /opt/env/bin/",
-            ],
+            ["20", f"{INSTALL_TOOL} pnpm@8 && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"],
             "pnpm install --frozen-lockfile",
         ),
-        (
-            {".tool-versions": "python 3.9\nnodejs 20.11.0\n"},
-            ["20"],
-            "npm install --no-package-lock",
-        ),
-        (
-            {".github/workflows/ci.yml": NODE_CI.format("14, 18, 20, 21")},
-            ["20"],
-            "npm install --no-package-lock",
-        ),
-        (
-            {".github/workflows/ci.yml": NODE_CI.format("10, 12")},
-            ["22"],
-            "npm install --no-package-lock",
-        ),
+        ({".tool-versions": "python 3.9\nnodejs 20.11.0\n"}, ["20"], UNLOCKED),
+        ({".github/workflows/ci.yml": NODE_CI.format("14, 18, 20, 21")}, ["20"], UNLOCKED),
+        ({".github/workflows/ci.yml": NODE_CI.format("10, 12")}, ["22"], UNLOCKED),
     ],
 )
 def test_a_node_repository_is_installed_by_its_lock_file(
@@ -282,14 +267,20 @@ def test_a_python_repository_with_a_page_stays_one(tmp_path: Path) -> None:
     assert list_installs(make_tree(tmp_path, files)) == [EDITABLE, PYTEST]
 
 
-def test_without_a_lock_file_npm_installs_as_of_the_commits_day(tmp_path: Path) -> None:
-    request = EnvironmentRequest(
-        make_tree(tmp_path, {"package.json": "{}", "a.js": ""}), as_of=date(2021, 6, 30)
-    )
+@pytest.mark.parametrize("folders", [("",), ("api/", "web/")])
+def test_without_a_lock_file_npm_installs_as_of_the_commits_day(
+    tmp_path: Path, folders: tuple[str, ...]
+) -> None:
+    files = dict.fromkeys((f"{one}package.json" for one in folders), '{"engines": {"node": "20"}}')
+    request = EnvironmentRequest(make_tree(tmp_path, files), as_of=date(2021, 6, 30))
     first, last = make_plan(request)
-    assert first.recipe.steps[0] == "npm install --no-package-lock --before=2021-07-14"
+    assert "binaries==20" in first.recipe.tools[0]
+    day = " --before=2021-07-14"
+    dated = [f"npm install --no-package-lock{day}" in one for one in first.recipe.steps]
+    assert dated == [True for _ in folders]
     # What it needs may be younger: the next attempt says so.
-    assert (last.name, last.recipe.steps[0]) == ("newest", "npm install --no-package-lock")
+    assert last.name == "newest"
+    assert list(last.recipe.steps) == [one.replace(day, "") for one in first.recipe.steps]
 
 
 def test_python_beside_node_gets_its_test_runner(tmp_path: Path) -> None:

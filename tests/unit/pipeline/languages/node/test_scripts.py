@@ -52,6 +52,8 @@ def parts_of(
         ({"test": "node --test"}, ["npm test"]),
         ({"test": "tsc --noEmit && c8 node --test-reporter=x --test 'packages/*/*.test.js'"},
          ["node --test-reporter=x --test packages/*/*.test.js"]),
+        ({"test": "cd web && npm run build && npm test && npm --prefix ../api test"},
+         ["web: sh -c npm run build && npx --no-install jest " + JEST, "api: npm test"]),
         ({"test": "CI=true react-scripts test"}, [f"npm test -- {JEST}"]),
         ({"test": "grunt test && dtslint"}, []),
         ({"test": "npm test"}, []),
@@ -62,7 +64,8 @@ def parts_of(
 def test_a_script_is_taken_apart_and_its_runner_reports_by_name(
     scripts: dict[str, str], found: list[str]
 ) -> None:
-    assert parts_of(scripts) == found
+    web, api = (json.dumps({"scripts": {"test": run}}) for run in ("jest && true", "node --test"))
+    assert parts_of(scripts, web=web, api=api) == found
 
 
 @pytest.mark.parametrize(
