@@ -115,7 +115,8 @@ class HealthCheck:
                 found = await self._run_collected(sandbox, store, health, command, tests)
             if best is None or found.rank > best.rank:
                 best = found
-            if found.passed and not found.sees_little and len({*found.projects}) == 1:
+            named = found.passed and found.by_name
+            if named and not found.sees_little and len({*found.projects}) == 1:
                 break
         return health if best is None else best
 

@@ -333,7 +333,11 @@ class Described(Language):
             found = [replace_frozen(command, argv=run_in_turn(said), folders=folders)]
         found += [command] if way.test else []
         others = [] if said else [run_in(folder, read_words(line)) for folder, line in lines[:1]]
-        found += [TestCommand(argv=other, source="detection") for other in others if other]
+        found += [
+            TestCommand(argv=other, source="detection", reader=way.reader)
+            for other in others
+            if other
+        ]
         return tuple({one.argv: one for one in found}.values())
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:

@@ -50,19 +50,25 @@ class Outcomes:
 
 
 _NOTHING = re.compile(
-    r"\W{0,20}(?:Error: |ERROR )?(?:There (?:are|were) )?(?:"
-    r"no tests? (?:was |were |files? )?(?:found|ran|run|to run|collected|executed|specified)"
-    r"|no tests? (?:is|are) available|(?:Ran|running) 0 tests"
-    r"|0 (?:tests?|passing|specs?|examples)\b(?! fail)"
-    r"|(?:Total )?tests(?: run)?:? {1,9}0\b|1\.\.0\b|OK \(0 tests)",
-    re.IGNORECASE,
+    r"\bno tests? (?:was |were |files? )?(?:found|ran|run|to run|collected|executed|specified)\b"
+    r"|\bno tests? (?:(?:is|are) available|defined)"
+    r"|(?<![\d.,])0 (?:tests?|pass(?:ed|ing)|specs?|examples)\b(?! fail)"
+    r"|(?:\btests(?: run)?:?|# (?:TOTAL|PASS):) {1,9}0\b(?![.,]\d| fail)|^1\.\.0\b",
+    re.IGNORECASE | re.MULTILINE,
 )
 """What runners of many languages print where they ran no test."""
+_SOME = re.compile(
+    r"(?<![\d.,])[1-9]\d{0,8} (?:\w{1,20} )?(?:tests?|passed|passing|fail\w{0,4}|specs?|examples)\b"
+    r"|(?:\btests(?: run)?:?|# (?:TOTAL|PASS):) {1,9}[1-9]",
+    re.IGNORECASE,
+)
+"""What they print where they ran some."""
 
 
 def ran_nothing(output: str) -> bool:
-    """Whether a runner says that it ran no test; to be asked only where none has a result."""
-    return any(_NOTHING.match(line[:200]) for line in output.split("\n"))
+    """Whether runners say that they ran no test; to be asked only where none has a result."""
+    text = "\n".join(line[:200] for line in output.split("\n"))
+    return bool(_NOTHING.search(text)) and not _SOME.search(text)
 
 
 _UNPRINTABLE = re.compile(

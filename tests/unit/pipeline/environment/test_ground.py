@@ -89,7 +89,9 @@ async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> 
 
 NOTHING = (
     *("No tests were found!!!", "Error: no test specified", "1..0", "No tests found, exiting"),
-    *("Tests  0", "There are no tests to run", "  0 passing (1ms)"),
+    *("Tests  0", "There are no tests to run", "  0 passing (1ms)", "# TOTAL: 0"),
+    *("No tests defined.", "ok | 0 passed | 0 failed", "2: 0 tests passed, 0 failed"),
+    "Ran 0 tests in 0.000s",
 )
 
 
@@ -105,3 +107,21 @@ async def test_a_runner_that_ran_nothing_has_no_result(
     found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "image"))
     assert (found.passed, found.failed, found.grade) == (0, 0, Grade.BROKEN)
     assert "make check" in found.problem
+
+
+@pytest.mark.parametrize("printed", ["ok  \tx.test/a\t0.012s", "Ran 0 tests; 5 tests passed", "OK"])
+async def test_a_command_that_names_no_test_is_not_the_last_that_is_tried(
+    tmp_path: Path, printed: str
+) -> None:
+    makefile = f"check:\n\t@printf '{printed}\\n'\n\ntest:\n\t@echo 'ok 1 - a'; echo 'ok b'\n"
+    steps = "on: push\njobs:\n  a:\n    steps:\n      - run: make test\n"
+    files = {"Makefile": makefile, "x.zig": "", ".github/workflows/ci.yml": steps}
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    sandbox = SubprocessSandbox(tree_of(files))
+    found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "image"))
+    assert (found.command, found.passed) == (("make", "test"), 2)
+    files = {"Makefile": f"check:\n\t@printf '{printed}\\n'\n", "x.zig": ""}
+    codebase = await make_codebase(tmp_path / "one.git", files)
+    sandbox = SubprocessSandbox(tree_of(files))
+    found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "one"))
+    assert (found.passed, found.by_name) == (1, False)
