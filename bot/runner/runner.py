@@ -312,15 +312,15 @@ def inform_models(models: M, facts: EnvironmentFacts | None) -> M:
 
 
 def with_environment(result: T, record: EnvironmentRecord) -> T:
-    """`result`; if nothing was found or chosen in a broken environment, it says that first."""
+    """`result`; what was found or chosen in a broken environment says that first, and what was
+    chosen in another, which projects have no results."""
     sentence = record.complaint()
     changed: Any = result
     if sentence and isinstance(result, NoFix):
         changed = replace(result, details=(sentence, *result.details))
-    elif sentence and isinstance(result, Selection):
+    if isinstance(result, Selection) and (note := sentence or record.tell_gap()):
         evidence = result.evidence
-        notes = (sentence, *evidence.notes)
-        changed = replace(result, evidence=replace(evidence, notes=notes))
+        changed = replace(result, evidence=replace(evidence, notes=(note, *evidence.notes)))
     return cast(T, changed)
 
 

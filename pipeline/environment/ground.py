@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
-from pipeline.languages.registry import find_projects, list_tests
+from pipeline.languages.registry import find_projects, languages_of, list_tests
 from prompts.text import join_names
 from sandbox.frozen import Frozen
 
@@ -27,6 +27,8 @@ class Ground(Frozen):
     """By path: the names of its tests; empty where they are not known."""
     projects: tuple[str, ...] = ()
     """The folders with a manifest; empty for the root."""
+    others: tuple[str, ...] = ()
+    """Those of them that are of no language that is installed."""
 
     def find_reported(self, results: Iterable[str]) -> set[str]:
         """The test files from which the tests named `results` come.
@@ -60,14 +62,17 @@ class Ground(Frozen):
         return found
 
     def describe_choice(self, root: str) -> str:
-        """A sentence that `root` is one of several projects; empty where nothing was chosen."""
-        if not root or len(self.projects) < 2:
+        """A sentence on the projects that are not installed; empty where all are. `root` is the one
+        that was chosen of several, if any."""
+        is_one = bool(root) and len(self.projects) > 1
+        names = [f"`{one or '.'}`" for one in (self.projects if is_one else self.others)]
+        if not names:
             return ""
-        names = join_names([f"`{one or '.'}`" for one in self.projects[:8]])
-        return (
-            f"Of {len(self.projects)} projects ({names}) `{root}` is installed; the setting "
-            "`root`, or `capuchin fix --root`, names another."
-        )
+        listed = join_names([*names[:8], f"{len(names) - 8} more"] if len(names) > 8 else names)
+        told = f"Of {len(names)} projects ({listed}) `{root}` is installed; "
+        if not is_one:
+            told = f"Projects of other languages are not installed: {listed}; "
+        return f"{told}the setting `root`, or `capuchin fix --root`, names another."
 
     def project_of(self, path: str) -> str:
         """The folder of the innermost project with `path`."""
@@ -95,8 +100,13 @@ class Ground(Frozen):
 
 async def survey(codebase: Codebase) -> Ground:
     """The ground of a codebase's main language."""
-    tests = await list_tests(codebase)
-    return Ground(tests=tests, projects=tuple(find_projects(codebase.files)))
+    projects = find_projects(codebase.files)
+    installed = find_projects(codebase.files, languages_of(codebase))
+    return Ground(
+        tests=await list_tests(codebase),
+        projects=tuple(projects),
+        others=tuple(one for one in projects if one not in installed),
+    )
 
 
 def _stem(path: str) -> str:

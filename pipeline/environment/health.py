@@ -72,7 +72,7 @@ class Health(Frozen):
     silent: str = ""
     """Folders with the test files of which there are none, as a list in words. Untrusted."""
     chosen: str = ""
-    """A sentence on the project that was chosen; empty if there was no choice. Untrusted."""
+    """A sentence on the projects that are not installed; empty if all are. Untrusted."""
     cut: str = ""
     """A sentence that the build's time was over before its end, if it was."""
     by_name: bool = True
@@ -208,7 +208,7 @@ class Health(Frozen):
             )
         if self.skipped:
             end += f" {self.skipped:,} more {agree(self.skipped, 'is', 'are')} {SKIPPED}."
-        end += self._describe_reach()
+        end += self.describe_reach()
         end += f" {self.problem}" if self.problem else ""
         if not self.by_name:
             return f"The command passes, and names no single tests.{end}"
@@ -217,7 +217,7 @@ class Health(Frozen):
         tests = f"{passed:,} of {pluralize(sampled, 'test')}{of}"
         return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"
 
-    def _describe_reach(self) -> str:
+    def describe_reach(self) -> str:
         """From what lies in the tree no result came."""
         told = ""
         seen, projects = self.projects

@@ -152,6 +152,13 @@ class EnvironmentRecord(Frozen):
             f"{health.summary()}{why}"
         )
 
+    def tell_gap(self) -> str:
+        """From which projects with tests no result came, in sentences; empty if from all some did.
+        Untrusted."""
+        health = self.health or Health()
+        seen, projects = health.projects
+        return f"{health.describe_reach()} {health.chosen}".strip() if seen < projects else ""
+
     def _advice(self) -> str:
         """What the maintainers can do, as a sentence."""
         best = self.best

@@ -56,7 +56,7 @@ MOST_BESIDE = 4
 """Projects that lie beside each other: of more one is chosen, as each costs a build."""
 _LARGEST_TEST_BYTES = 500_000
 _FOR_REPORTS = re.compile(
-    r"-json|--no-tests=error|--output-junit|--reporter(=default|=junit|=tap)?|--?tap|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
+    r"-json|--no-tests=error|--(?:output|log)-junit|--reporter(=default|=junit|=tap)?|--?tap|tap|--json|(--outputFile=)?capuchin-[a-z]+\.(xml|json)"
 )
 """Options of the commands in `language.toml` that only write reports."""
 _REPORTS = re.compile(r"capuchin-|(?:^|[ =-])tap(?=[ )]|$)|(?:^| )-json(?=[ )]|$)")

@@ -220,10 +220,10 @@ def aim(codebase: Codebase, issue: str, *, root: str = "", language: str = "") -
     return stated if is_there else aimed
 
 
-def find_projects(paths: Iterable[str]) -> list[str]:
-    """The folders of a tree that have a manifest of their own, in any language; empty for the
+def find_projects(paths: Iterable[str], languages: Iterable[Language] = LANGUAGES) -> list[str]:
+    """The folders of a tree that have a manifest of their own, in one of `languages`; empty for the
     root."""
-    return list_projects(paths, "|".join(f"(?:{one.facts.projects})" for one in LANGUAGES))
+    return list_projects(paths, "|".join(f"(?:{one.facts.projects})" for one in languages))
 
 
 async def list_tests(codebase: Codebase) -> dict[str, tuple[str, ...]]:

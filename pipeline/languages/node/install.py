@@ -41,11 +41,14 @@ def tool_steps(names: Sequence[str], texts: Mapping[str, str], major: str) -> It
         yield f"{INSTALL_TOOL} {fetched} && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"
 
 
-def install_step(names: Sequence[str], texts: Mapping[str, str]) -> str:
-    """The line that installs the contents of the lock file."""
+def install_step(names: Sequence[str], texts: Mapping[str, str], *, alone: bool = True) -> str:
+    """The line that installs the contents of the lock file; `alone`: no other project lies beside
+    or around this one."""
     name, version = package_manager(parse_json(texts.get("package.json", "")), names, texts)
     if name == "pnpm":
-        return "pnpm install" + (" --frozen-lockfile" if "pnpm-lock.yaml" in names else "")
+        # https://pnpm.io/cli/install#--ignore-workspace
+        own = " --ignore-workspace" * (not alone and "pnpm-workspace.yaml" not in names)
+        return f"pnpm install{own}" + " --frozen-lockfile" * ("pnpm-lock.yaml" in names)
     if name == "yarn":
         old = version.startswith("1") and ".yarnrc.yml" not in names
         # Plug'n'Play reads packages from the cache: it must lie in the tree, not at home.

@@ -55,10 +55,11 @@ class Node(Described):
         fits, *_ = self.choose_version(manifests)
         tools: list[str] = []
         installs: dict[str, Sequence[str]] = {}
-        for folder in self.find_each(manifests.names, root)[1]:
+        folders = self.find_each(manifests.names, root)[1]
+        for folder in folders:
             inside = below(manifests, folder)
             tools += tool_steps(inside.names, inside.texts, (*fits, self.facts.versions[0])[0])
-            install = install_step(inside.names, inside.texts)
+            install = install_step(inside.names, inside.texts, alone=len(folders) == 1)
             if install == UNLOCKED and asked.as_of:
                 # https://docs.npmjs.com/cli/using-npm/config#before
                 install += f" --before={asked.as_of + GRACE}"

@@ -28,7 +28,7 @@ from pipeline.environment.record import EnvironmentRecord, TriedAttempt
 from pipeline.store import DirStore
 from sandbox.environment.recipe import Installation, LeftOut
 from sandbox.frozen import replace
-from tests.support.data.publishing import ACCOUNTS
+from tests.support.data.publishing import ACCOUNTS, selection_of_three
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_scout import NO, YES
@@ -257,6 +257,12 @@ def test_an_honest_no_begins_with_the_environment_that_does_not_work() -> None:
     healthy = replace(RECORD.tried[1], health=good)
     record = replace(RECORD, tried=(RECORD.tried[0], healthy))
     assert with_environment(NoFix(reason="no edit"), record).details == ()
+    assert with_environment(selection_of_three(), record).evidence.notes == ()
+    good = replace(good, projects=(1, 2), of_files=3, reach=1, silent="`web` (2)", chosen="Of 2.")
+    record = replace(record, tried=(replace(healthy, health=good),), chosen=0)
+    (note,) = with_environment(selection_of_three(), record).evidence.notes
+    assert "`web` (2)" in note
+    assert note.endswith("Of 2.")
 
 
 def test_an_environment_that_works_in_part_is_called_so_everywhere_and_the_advice_is_first() -> (

@@ -1,5 +1,6 @@
 """What lies in a tree against what reported, in languages whose runners name little."""
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -85,6 +86,23 @@ async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> 
     found = await HealthCheck(codebase, Options()).check(sandbox, DirStore(tmp_path / "image"))
     assert (found.grade, found.projects[1]) == (Grade.HEALTHY, 3)
     assert "`web` (1)" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("files", "root", "named"),
+    [
+        (("go.mod", "sdk/go.mod"), "", ()),
+        (("go.mod", "web/package.json", "docs/package.json"), "", ("web",)),
+        (("api/pom.xml", "web/package.json"), "api", ("api", "web")),
+        (("package.json", "pom.xml"), "", ()),
+    ],
+)
+async def test_projects_that_are_not_installed_are_named(
+    tmp_path: Path, files: tuple[str, ...], root: str, named: tuple[str, ...]
+) -> None:
+    ground = await survey(await make_codebase(tmp_path, {**dict.fromkeys(files, ""), "a.go": ""}))
+    said = ground.describe_choice(root)
+    assert {*re.findall(r"`(\w+)`", said.partition("; the setting")[0])} == {*named}
 
 
 NOTHING = (
