@@ -1,7 +1,5 @@
 """What a repository's CI says of the job that runs its tests, read with limits and never run."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

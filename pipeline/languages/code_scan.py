@@ -1,7 +1,5 @@
 """What a scan of source files finds: functions, and which file imports which."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How a repository tests itself: its runner, test folder, and names of test files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase

@@ -5,8 +5,6 @@ script is a test file at the place where the language puts tests, or a shell scr
 and how its verdict is read, is data too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

@@ -1,7 +1,5 @@
 """The languages of a tree, and the attempts that install it, the most promising first."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import tarfile

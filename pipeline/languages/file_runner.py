@@ -1,7 +1,5 @@
 """How one file of tests is run: what a language says, and the reproduction ladder uses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sandbox.frozen import Frozen

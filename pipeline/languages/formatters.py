@@ -1,7 +1,5 @@
 """The formatters that a repository configures, and how they come into its environment."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

@@ -4,8 +4,6 @@ A language is a folder: `language.toml` (its `Facts`), and a subclass of `Langua
 what data cannot say. What a language leaves out, common code does without.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

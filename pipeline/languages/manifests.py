@@ -1,7 +1,5 @@
 """Reads untrusted manifests (TOML, JSON, INI, YAML) into plain data."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

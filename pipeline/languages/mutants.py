@@ -1,7 +1,5 @@
 """Versions of an edit with one thing wrong, by the grammar of each file's language."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 What each runner prints is data of its language; the output is untrusted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

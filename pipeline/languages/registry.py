@@ -1,7 +1,5 @@
 """The languages that exist, and which of them a tree or a file has."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 Each takes the output and the report files, and reads line by line in linear time.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

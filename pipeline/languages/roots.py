@@ -1,7 +1,5 @@
 """Where a tree's project lies: at its root, or in a folder below."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The command that runs a repository's own tests, and the runner that it starts."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

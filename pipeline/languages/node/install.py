@@ -4,8 +4,6 @@ Node itself comes from the package index, in the version that the repository req
 yarn install the contents of the lock file and run lifecycle scripts, in the build container only.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """JavaScript and TypeScript as a `Language`: how a repository is installed and tested; the rest is
 data."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import re

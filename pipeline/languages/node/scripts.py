@@ -5,8 +5,6 @@ first and then run tests, in any package of the tree. Runners are told to report
 checks is left out.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Derives an installation from the pip lines of a repository's CI, without running them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

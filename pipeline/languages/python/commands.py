@@ -1,7 +1,5 @@
 """The commands that run a Python repository's tests, by pytest, unittest or a script of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Control scripts and tests of Python that must fail, under names that no edit can know."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Collection, Sequence

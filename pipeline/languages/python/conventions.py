@@ -1,7 +1,5 @@
 """Detects how a repository tests itself: its runner, test folder, and names of test files."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Changes what a script expects: code that computes its results cannot know the new value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node

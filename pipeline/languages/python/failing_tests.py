@@ -1,7 +1,5 @@
 """Makes tests fail under their own names, in the syntax of any Python."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

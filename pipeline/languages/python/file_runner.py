@@ -1,7 +1,5 @@
 """How one file of Python tests is run, by pytest, unittest or a script of the repository."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

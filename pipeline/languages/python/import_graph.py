@@ -1,7 +1,5 @@
 """Reads the imports and the functions of Python files, by tree-sitter in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence

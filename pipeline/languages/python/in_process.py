@@ -4,8 +4,6 @@ Runs in a process of its own, and imports only the standard library: our other m
 many times as long as its work.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import json

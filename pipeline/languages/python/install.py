@@ -1,7 +1,5 @@
 """The ladder of attempts that install a Python repository."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

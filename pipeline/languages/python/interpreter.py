@@ -1,7 +1,5 @@
 """Finds the Python that a repository requests, from its files."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ All that they name for this Python is installed, but for groups and extras that 
 brings: what was locked together fits together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

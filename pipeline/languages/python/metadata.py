@@ -1,7 +1,5 @@
 """The name and the version of a Python package, from its files, without running any of them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Requirements that a tree does not take from the package index: a stranger's package may have
 their names there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from posixpath import normpath, relpath

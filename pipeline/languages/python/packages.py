@@ -1,7 +1,5 @@
 """The packages that a repository provides; what pytest collects."""
 
-from __future__ import annotations
-
 import keyword
 import re
 from bisect import bisect_left

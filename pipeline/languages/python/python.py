@@ -1,7 +1,5 @@
 """Python as a `Language`; the modules beside this one do the work."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence

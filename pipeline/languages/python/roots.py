@@ -1,7 +1,5 @@
 """Where a tree's Python projects lie: at its root, in a folder below, in members of a workspace."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Python source: whether it parses, how to spoil it, the tests that an edit adds."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import base64

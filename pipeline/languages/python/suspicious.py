@@ -1,7 +1,5 @@
 """What in a change to a Python repository could steer or forge its tests."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What tox and nox files install and run, read without running them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping

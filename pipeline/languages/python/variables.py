@@ -1,7 +1,5 @@
 """The variables that tox or CI set for the tests, read without running any of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

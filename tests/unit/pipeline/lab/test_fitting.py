@@ -1,7 +1,5 @@
 """The offline fits: confidence and likelihood ratios."""
 
-from __future__ import annotations
-
 import ast
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """What CI says of toolchains, packages and tests, in any language."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

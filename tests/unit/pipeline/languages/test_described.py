@@ -1,7 +1,5 @@
 """Languages that are data: which one a tree has, how its reports and scripts are read."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Which formatters come into an environment, and in which version."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.languages.formatters import (

@@ -1,7 +1,5 @@
 """Files of a repository that once stopped the worker that read them, or ended its run."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Edits with one thing wrong, in each language that has a grammar."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

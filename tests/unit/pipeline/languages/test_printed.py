@@ -1,7 +1,5 @@
 """What of a runner's output is shown to people."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

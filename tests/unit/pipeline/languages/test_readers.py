@@ -1,7 +1,5 @@
 """Names and outcomes in what runners print."""
 
-from __future__ import annotations
-
 from pipeline.languages.readers import parse_console_output
 
 

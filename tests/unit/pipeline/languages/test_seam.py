@@ -1,7 +1,5 @@
 """Common code names no language: what is Python's stands in Python's folder."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The runners behind what people type, taken from the scripts of `package.json`."""
 
-from __future__ import annotations
-
 import json
 import time
 

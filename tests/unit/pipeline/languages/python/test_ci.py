@@ -1,7 +1,5 @@
 """What CI files install, read with limits and never run."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Which command runs a repository's own tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which code a package's tests import, as its own Python tells."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

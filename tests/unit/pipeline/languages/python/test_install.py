@@ -1,7 +1,5 @@
 """The ladder of attempts for a tree."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What lock files say, as requirements that any index can serve."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.languages.detect import read_manifests

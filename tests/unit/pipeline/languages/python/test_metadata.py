@@ -1,7 +1,5 @@
 """The most truthful version that files and tags say."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.languages.python.metadata import find_version

@@ -1,7 +1,5 @@
 """Python source: the tests that a diff adds, tests made to fail, syntax errors."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 from pathlib import Path
