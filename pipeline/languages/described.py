@@ -332,9 +332,7 @@ class Described(Language):
         found += [command] if way.test else []
         others = [] if said else [run_in(folder, read_words(line)) for folder, line in lines[:1]]
         found += [
-            TestCommand(argv=other, source="detection", reader=way.reader)
-            for other in others
-            if other
+            TestCommand(argv=it, source="detection", reader=way.reader) for it in others if it
         ]
         return tuple({one.argv: one for one in found}.values())
 

@@ -180,10 +180,6 @@ class ModelRequest:
     form: ReplyFormat | None = None
     """A wish: not every service can enforce it, so callers must be able to read any reply."""
 
-    @property
-    def is_opening(self) -> bool:
-        return all(message.role == "user" for message in self.messages)
-
 
 class Model(Protocol):
     @property
