@@ -184,7 +184,7 @@ class Described(Language):
             manifest = way.mark if way.each == "project" else self.facts.projects
             found = list_projects(paths, manifest, root) if way.each else []
             if way.each == "project":
-                tops = [it and f"{it}/" for it in found]
+                tops = [it and f"{it}/" for it in list_projects(paths, self._marks.pattern, root)]
                 found = [one for one in found if sum(map(f"{one}/".startswith, tops)) == 1]
                 found = found if len(found) <= MOST_BESIDE else []
             if len(found) > len(most):
@@ -331,9 +331,8 @@ class Described(Language):
             found = [replace_frozen(command, argv=run_in_turn(said), folders=folders)]
         found += [command] if way.test else []
         others = [] if said else [run_in(folder, read_words(line)) for folder, line in lines[:1]]
-        found += [
-            TestCommand(argv=it, source="detection", reader=way.reader) for it in others if it
-        ]
+        reads = TestCommand(argv=(), source="detection", reader=way.reader)
+        found += [replace_frozen(reads, argv=other) for other in others if other]
         return tuple({one.argv: one for one in found}.values())
 
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:

@@ -229,6 +229,8 @@ async def test_of_several_projects_the_one_counts_that_the_issue_speaks_of(
         ),
         (["api/go.mod", "lib/go.mod", "web/package.json"], ["api", "lib"]),
         (["a/pom.xml", "b/build.gradle"], ["a"]),
+        (["pom.xml", "a/build.gradle", "b/build.gradle"], []),
+        (["list/configure.ac", "pots/configure.ac"], ["list", "pots"]),
         ([f"{one}/composer.json" for one in "abcde"], ["a"]),
         (["web/package.json", "api/package.json", "api/core/package.json"], ["api", "web"]),
         (["package.json", "web/package.json", "web/yarn.lock", "web/a.test.js"], [".", "web"]),
