@@ -7,14 +7,22 @@ from typing import Final
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.manifests import strings, table
 from pipeline.languages.python.metadata import project_of
-from pipeline.languages.roots import find_folder, list_members
+from pipeline.languages.roots import find_folder, is_no_project, list_members, list_projects
 
-_NAMES: Final = re.compile(r"pyproject\.toml|setup\.(?:py|cfg)|Pipfile|requirements[\w.-]*\.txt")
+_PROJECT: Final = r"pyproject\.toml|setup\.(?:py|cfg)|Pipfile"
+_NAMES: Final = re.compile(rf"{_PROJECT}|requirements[\w.-]*\.txt")
 
 
 def find_root(names: Iterable[str], stated: str = "") -> str:
-    """The folder of a tree's one Python project: the one that its maintainers state, if any."""
-    return stated or find_folder(names, _NAMES.fullmatch, (".py",))
+    """The folder of a tree's one Python project: the one that its maintainers state, if any. A list
+    of requirements makes none where all code lies in projects below it."""
+    known = list(names)
+    found = stated or find_folder(known, _NAMES.fullmatch, (".py",))
+    inner = "" if found else find_folder(known, re.compile(_PROJECT).fullmatch, (".py",))
+    below = tuple(f"{one}/" for one in list_projects(known, _PROJECT))
+    code = (one for one in known if one.endswith(".py") and not one.startswith(below))
+    is_own = not all(is_no_project(one.rpartition("/")[0]) for one in code)
+    return found if found or is_own else inner
 
 
 async def read_below(

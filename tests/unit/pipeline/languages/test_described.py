@@ -485,6 +485,7 @@ def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
     assert of("JavaScript").drop_options(vitest.words) == ["npm", "test", "--", "--run"]
     mocha = ["npm", "test", "--", "--reporter", "tap"]
     assert of("JavaScript").drop_options(mocha) == ["npm", "test"]
+    assert of("PHP").drop_options(of("PHP").facts.ways[0].test) == ["phpunit"]
     several = "code=0; (cd a && npm test -- --reporter tap) || code=$?; exit $code"
     assert of("JavaScript").drop_options(["sh", "-c", several])[2] == several.replace(
         " -- --reporter tap", ""

@@ -197,6 +197,7 @@ jobs:
             "pnpm install --frozen-lockfile",
         ),
         ({".tool-versions": "python 3.9\nnodejs 20.11.0\n"}, ["20"], UNLOCKED),
+        ({".nvmrc": "lts/krypton\n"}, ["24"], UNLOCKED),
         ({".github/workflows/ci.yml": NODE_CI.format("14, 18, 20, 21")}, ["20"], UNLOCKED),
         ({".github/workflows/ci.yml": NODE_CI.format("10, 12")}, ["22"], UNLOCKED),
     ],
@@ -279,6 +280,16 @@ def test_without_a_lock_file_npm_installs_as_of_the_commits_day(
     # What it needs may be younger: the next attempt says so.
     assert last.name == "newest"
     assert list(last.recipe.steps) == [one.replace(day, "") for one in first.recipe.steps]
+
+
+def test_a_project_that_a_pnpm_workspace_leaves_out_is_installed_by_itself(tmp_path: Path) -> None:
+    empty = ("pnpm-lock.yaml", "pnpm-workspace.yaml", "web/pnpm-lock.yaml", "web/a.test.js")
+    files = {
+        **dict.fromkeys(("package.json", "web/package.json"), "{}"),
+        **dict.fromkeys(empty, ""),
+    }
+    root, web = detect_recipe(make_tree(tmp_path, files)).steps
+    assert ["--ignore-workspace" in one for one in (root, web)] == [False, True]
 
 
 def test_python_beside_node_gets_its_test_runner(tmp_path: Path) -> None:

@@ -296,6 +296,9 @@ def test_a_manifest_at_the_root_decides_and_no_example_does() -> None:
     assert find_root(BACKEND) == "backend"
     assert find_root({**BACKEND, "setup.py": ""}) == ""
     assert find_root(["examples/setup.py", "tests/data/pyproject.toml"]) == ""
+    several = ["requirements.txt", "libs/a/pyproject.toml", "libs/b/setup.py", "libs/a/a.py"]
+    assert find_root([*several, "tests/x.py"]) == "libs/a"
+    assert find_root([*several, "manage.py"]) == ""
 
 
 WORKSPACE = {
