@@ -6,6 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.data.options import Options
+from pipeline.environment.check import HealthCheck
+from pipeline.environment.health import Health
+from pipeline.store import DirStore
 from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
 from sandbox.environment.recipe import Attempt, Installation, Recipe
 from sandbox.errors import EnvironmentFailed
@@ -13,6 +17,7 @@ from sandbox.execution.session import SandboxSession
 from sandbox.program import NO_BUILD, EditBuild
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
+from tests.support.data.repositories import make_codebase
 from tests.support.fakes import SubprocessSandbox
 
 
@@ -24,6 +29,12 @@ def tree_of(files: Mapping[str, str]) -> Tree:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return tree_of_directory(Path(folder))
+
+
+async def check_health(folder: Path, files: Mapping[str, str]) -> Health:
+    """The health of a tree in this process; `folder` is for its repository and what is found."""
+    check = HealthCheck(await make_codebase(folder / "repo.git", files), Options())
+    return await check.check(SubprocessSandbox(tree_of(files)), DirStore(folder / "image"))
 
 
 @dataclass

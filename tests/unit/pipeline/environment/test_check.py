@@ -16,7 +16,7 @@ from pipeline.replies import Malformed
 from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import SubprocessSandbox
-from tests.support.planned_engine import tree_of
+from tests.support.planned_engine import check_health, tree_of
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,7 @@ async def test_files_that_the_repository_leaves_out_are_no_sample(tmp_path: Path
     files = {f"tests/test_{n}.py": "def test_a():\n    pass\n" for n in range(3)}
     files |= {"tests/data/test_bad.py": "def test_bad():\n    assert False\n", "shop.py": ""}
     files["pytest.ini"] = "[pytest]\nnorecursedirs = tests/data\n"
-    sandbox = SubprocessSandbox(tree_of(files))
-    check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
-    found = await check.check(sandbox, DirStore(tmp_path / "image"))
+    found = await check_health(tmp_path, files)
     assert (found.passed, found.failed, found.collected) == (3, 0, 3)
 
 
@@ -193,9 +191,7 @@ async def test_a_few_leftovers_do_not_stand_for_tests_of_other_names(tmp_path: P
     files = {"tests/test_old.py": "def test_a():\n    pass\n", "shop.py": ""}
     files["tests/check_till.py"] = "def test_b():\n    assert False\n"
     files["pytest.ini"] = "[pytest]\npython_files = check_*.py\n"
-    codebase = await make_codebase(tmp_path / "repo.git", files)
-    check = HealthCheck(codebase, Options())
-    found = await check.check(SubprocessSandbox(tree_of(files)), DirStore(tmp_path / "image"))
+    found = await check_health(tmp_path, files)
     assert (found.passed, found.failed, found.collected) == (0, 1, 1)
 
 
@@ -231,9 +227,7 @@ async def test_a_file_that_stops_the_runner_hides_no_other(tmp_path: Path) -> No
     files = {f"tests/{name}/tests.py": case for name in ("forms", "gis_tests", "urls", "views")}
     files |= {f"{path.rpartition('/')[0]}/__init__.py": "" for path in files}
     files |= {"tests/runtests.py": LABELS, "shop.py": ""}
-    sandbox = SubprocessSandbox(tree_of(files))
-    check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
-    found = await check.check(sandbox, DirStore(tmp_path / "image"))
+    found = await check_health(tmp_path, files)
     assert (found.passed, found.failed, found.files, found.problem) == (3, 0, 3, "")
 
 

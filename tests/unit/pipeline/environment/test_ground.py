@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.options import Options
-from pipeline.environment.check import HealthCheck
 from pipeline.environment.ground import survey
-from pipeline.environment.health import Grade, Health
-from pipeline.store import DirStore
+from pipeline.environment.health import Grade
 from tests.support.data.repositories import make_codebase
-from tests.support.fakes import SubprocessSandbox
-from tests.support.planned_engine import tree_of
+from tests.support.planned_engine import check_health
 
 GO = "package a\n\nfunc TestA(t *testing.T) {}\n"
 JUNIT = "import org.junit.jupiter.api.Test;\nclass AppTest {\n}\n"
@@ -29,12 +25,6 @@ TWO_PACKAGES = {
     "packages/a/a.test.js": "it('adds two', f)\n",
     "test/support/env.js": "x()\n",
 }
-
-
-async def check(tmp_path: Path, files: dict[str, str]) -> Health:
-    codebase = await make_codebase(tmp_path / "repo.git", files)
-    store = DirStore(tmp_path / "image")
-    return await HealthCheck(codebase, Options()).check(SubprocessSandbox(tree_of(files)), store)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +77,7 @@ async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> 
     files = {f"services/{name}/pyproject.toml": "[project]\n" for name in ("api", "billing")}
     files |= {f"services/{name}/tests/test_{name}.py": test for name in ("api", "billing")}
     files |= {"web/package.json": "{}", "web/a.test.js": "test('a', f)\n", "services/api/b.py": ""}
-    found = await check(tmp_path, files)
+    found = await check_health(tmp_path, files)
     assert (found.grade, found.projects[1]) == (Grade.HEALTHY, 3)
     assert "`web` (1)" in found.summary()
 
@@ -124,7 +114,7 @@ async def test_a_runner_that_ran_nothing_has_no_result(
     tmp_path: Path, printed: str, ends: int
 ) -> None:
     files = {"Makefile": f"check:\n\t@echo '{printed}'; exit {ends}\n", "x.zig": ""}
-    found = await check(tmp_path, files)
+    found = await check_health(tmp_path, files)
     assert (found.passed, found.failed, found.grade) == (0, 0, Grade.BROKEN)
     assert "make check" in found.problem
 
@@ -136,8 +126,8 @@ async def test_a_command_that_names_no_test_is_not_the_last_that_is_tried(
     makefile = f"check:\n\t@printf '{printed}\\n'\n\ntest:\n\t@echo 'ok 1 - a'; echo 'ok b'\n"
     steps = "on: push\njobs:\n  a:\n    steps:\n      - run: make test\n"
     files = {"Makefile": makefile, "x.zig": "", ".github/workflows/ci.yml": steps}
-    found = await check(tmp_path, files)
+    found = await check_health(tmp_path, files)
     assert (found.command, found.passed) == (("make", "test"), 2)
     files = {"Makefile": f"check:\n\t@printf '{printed}\\n'\n", "x.zig": ""}
-    found = await check(tmp_path / "alone", files)
+    found = await check_health(tmp_path / "alone", files)
     assert (found.passed, found.by_name) == (1, False)
