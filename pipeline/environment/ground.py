@@ -66,13 +66,12 @@ class Ground(Frozen):
         that was chosen of several, if any."""
         is_one = bool(root) and len(self.projects) > 1
         names = [f"`{one or '.'}`" for one in (self.projects if is_one else self.others)]
-        if not names:
-            return ""
         listed = join_names([*names[:8], f"{len(names) - 8} more"] if len(names) > 8 else names)
-        told = f"Of {len(names)} projects ({listed}) `{root}` is installed; "
-        if not is_one:
-            told = f"Projects of other languages are not installed: {listed}; "
-        return f"{told}the setting `root`, or `capuchin fix --root`, names another."
+        told = f"Projects of other languages are not installed: {listed}; "
+        if is_one:
+            told = f"Of {len(names)} projects ({listed}) `{root}` is installed; "
+        told += "the setting `root`, or `capuchin fix --root`, names another."
+        return told if names else ""
 
     def project_of(self, path: str) -> str:
         """The folder of the innermost project with `path`."""

@@ -3,8 +3,6 @@
 Parses line by line in linear time, because the output is untrusted.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +34,7 @@ class Outcomes:
         (self.passed if good else self.failed).add(name)
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def add_all(self, others: Outcomes, folder: str) -> None:
+    def add_all(self, others: "Outcomes", folder: str) -> None:
         """Add the outcomes of a part of the tree, whose `folder` precedes their names."""
         start = f"{folder}/" if folder else ""
         for mine, own in (

@@ -1,7 +1,5 @@
 """What the package and its tests need."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +94,7 @@ class TestNeeds:
     def is_empty(self) -> bool:
         return not (self.extras or self.files or self.requirements)
 
-    def __or__(self, other: TestNeeds) -> TestNeeds:
+    def __or__(self, other: "TestNeeds") -> "TestNeeds":
 
         def both(one: Sequence[str], two: Sequence[str]) -> tuple[str, ...]:
             return tuple(dict.fromkeys([*one, *two]))

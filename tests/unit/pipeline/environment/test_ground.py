@@ -88,7 +88,6 @@ async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> 
         (("go.mod", "sdk/go.mod"), "", ()),
         (("go.mod", "web/package.json", "docs/package.json"), "", ("web",)),
         (("api/pom.xml", "web/package.json"), "api", ("api", "web")),
-        (("package.json", "pom.xml"), "", ()),
     ],
 )
 async def test_projects_that_are_not_installed_are_named(
@@ -102,8 +101,7 @@ async def test_projects_that_are_not_installed_are_named(
 NOTHING = (
     *("No tests were found!!!", "Error: no test specified", "1..0", "No tests found, exiting"),
     *("Tests  0", "There are no tests to run", "  0 passing (1ms)", "# TOTAL: 0"),
-    *("No tests defined.", "ok | 0 passed | 0 failed", "2: 0 tests passed, 0 failed"),
-    "Ran 0 tests in 0.000s",
+    *("No tests defined.", "ok | 0 passed", "2: 0 tests passed, 0 failed", "Ran 0 tests in 0.1s"),
 )
 
 
@@ -128,6 +126,3 @@ async def test_a_command_that_names_no_test_is_not_the_last_that_is_tried(
     files = {"Makefile": makefile, "x.zig": "", ".github/workflows/ci.yml": steps}
     found = await check_health(tmp_path, files)
     assert (found.command, found.passed) == (("make", "test"), 2)
-    files = {"Makefile": f"check:\n\t@printf '{printed}\\n'\n", "x.zig": ""}
-    found = await check_health(tmp_path / "alone", files)
-    assert (found.passed, found.by_name) == (1, False)

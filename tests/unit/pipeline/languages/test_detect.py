@@ -1,7 +1,5 @@
 """How a repository is installed, found out from its files."""
 
-# ruff: noqa: E501
-
 import json
 import shlex
 from datetime import date
@@ -35,7 +33,7 @@ def list_installs(tree: Tree) -> list[str]:
     plan = json.loads(dict(first.recipe.files)["plan.json"])
     extras = f"[{','.join(plan['extras'])}]" if plan["extras"] else ""
     own = [f"pip install --editable {shlex.quote(f'.{extras}')}"] if plan["package"] else []
-    files = [f"pip install --requirement {shlex.quote(f'./{name}')}" for name in plan["files"]]
+    files = [f"-r {name}" for name in plan["files"]]
     return [*own, *files, *(f"pip install -- {one}" for one in plan["requirements"]), PYTEST]
 
 
@@ -72,39 +70,30 @@ def list_installs(tree: Tree) -> list[str]:
         ),
         (
             {"requirements.txt": "a", "requirements-dev.txt": "b", "requirements-docs.txt": "c"},
-            [
-                "pip install --requirement ./requirements.txt",
-                "pip install --requirement ./requirements-dev.txt",
-                PYTEST,
-            ],
+            ["-r requirements.txt", "-r requirements-dev.txt", PYTEST],
         ),
         (
             {"setup.py": "", "requirements.txt": "a", "dev-requirements.txt": "b"},
-            [EDITABLE, "pip install --requirement ./dev-requirements.txt", PYTEST],
+            [EDITABLE, "-r dev-requirements.txt", PYTEST],
         ),
         (
-            {
-                "setup.py": "",
-                "requirements/base.txt": "a",
-                "requirements/test.txt": "b",
-                "requirements/dev.txt": "c",
-            },
-            [EDITABLE, "pip install --requirement ./requirements/test.txt", PYTEST],
+            {"setup.py": "", **{f"requirements/{one}.txt": one for one in ("base", "test", "dev")}},
+            [EDITABLE, "-r requirements/test.txt", PYTEST],
         ),
         (
             {"setup.py": "", "requirements/tests.txt": "a", "requirements/tests37.txt": "b"},
-            [EDITABLE, "pip install --requirement ./requirements/tests.txt", PYTEST],
+            [EDITABLE, "-r requirements/tests.txt", PYTEST],
         ),
         (
             {"setup.py": "", "requirements.txt": "a==1\npytest==8.3\n"},
-            [EDITABLE, "pip install --requirement ./requirements.txt", PYTEST],
+            [EDITABLE, "-r requirements.txt", PYTEST],
         ),
         ({"setup.py": "", "requirements.txt": "a==1\n"}, [EDITABLE, PYTEST]),
         ({"uv.lock": ""}, [PYTEST]),
         (
             {"setup.py": "", "reqs.txt": "",
              "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
-            [EDITABLE, "pip install --requirement ./reqs.txt", "pip install -- six", PYTEST],
+            [EDITABLE, "-r reqs.txt", "pip install -- six", PYTEST],
         ),
         (
             {"setup.py": "", "tox.ini": "[testenv]\nextras = qa\ndeps = six\n"},
@@ -112,9 +101,9 @@ def list_installs(tree: Tree) -> list[str]:
         ),
         (
             {"setup.py": "", "requirements-test.txt": "", "tox.ini": "[testenv]\ndeps = six\n"},
-            [EDITABLE, "pip install --requirement ./requirements-test.txt", "pip install -- six", PYTEST],
+            [EDITABLE, "-r requirements-test.txt", "pip install -- six", PYTEST],
         ),
-        ({"tests/requirements.txt": ""}, ["pip install --requirement ./tests/requirements.txt", PYTEST]),
+        ({"tests/requirements.txt": ""}, ["-r tests/requirements.txt", PYTEST]),
     ],
 )  # fmt: skip
 def test_steps_follow_the_files(tmp_path: Path, files: dict[str, str], steps: list[str]) -> None:
