@@ -33,6 +33,8 @@ class Display:
 
     def __init__(self) -> None:
         self._began = monotonic()
+        self.earlier = 0.0
+        """Seconds that earlier starts of the run took."""
         self._doing = ""
         self.stopwatch = Stopwatch()
 
@@ -109,14 +111,14 @@ class Pace:
         return max(0.0, left - (self._clock() - self._at))
 
 
-def estimate_run(progress: Progress) -> tuple[float, float] | None:
-    """The least and the most seconds left, by earlier runs.
+def estimate_run(progress: Progress, earlier: float = 0.0) -> tuple[float, float] | None:
+    """The least and the most seconds left, by earlier runs; `earlier` seconds went before.
 
     None if too few have ended, or once the run takes longer than most did.
     """
     if progress.expected is None or not progress.stages:
         return None
-    took = (now() - min(progress.stages.values())).total_seconds()
+    took = earlier + (now() - min(progress.stages.values())).total_seconds()
     low, high = (seconds - took for seconds in progress.expected)
     return (max(0.0, low), high) if high > 0 else None
 
@@ -144,7 +146,7 @@ class EventLines(Display):
             self._write("stage", {"stage": stage})
         count = progress.counted
         self._pace.note(count)
-        run = estimate_run(progress)
+        run = estimate_run(progress, self.earlier)
         counts = ("files", "tests", "edits", "edits_begun", "suite_tests", "suite_run")
         self._latest = {
             "stage": stage,

@@ -174,7 +174,7 @@ async def _check_prices(settings: Settings) -> str:
         async with _open_storage(settings) as storage:
             ended = [run for run in await storage.run_queries.list_recent() if run.status.final]
         if costs := range_of_costs((run.mode, run.dollars) for run in reversed(ended)):
-            found += f"; half of the latest fixes cost {price_range(*costs)}"
+            found += f"; half of the latest runs for a fix cost {price_range(*costs)}"
     return found
 
 

@@ -154,9 +154,7 @@ async def _fix(request: FixRequest, settings: Settings | None, out: Path) -> int
         known = await latest.load(place, LatestRuns) or known
     if costs := range_of_durations(known.dollars):
         usual, most = price_range(*costs), f"${job.options.dollars:.2f}"
-        print_progress(
-            f"Half of the latest fixes here cost {usual}; this one costs at most {most}."
-        )
+        print_progress(f"Half of the latest runs here cost {usual}; this one costs at most {most}.")
     expected = range_of_durations(known.seconds)
     async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as (
         runner,

@@ -134,10 +134,10 @@ class LiveDisplay(Display):
             yield bar
 
     def _footer(self) -> str:
-        parts = [f"{format_clock(self.seconds)} so far"]
+        parts = [f"{format_clock(self.earlier + self.seconds)} so far"]
         spent = f"${self._progress.dollars:.2f}"
         parts.append(f"{spent} of at most ${self._budget:.2f}" if self._budget else spent)
-        run = None if self._ended else estimate_run(self._progress)
+        run = None if self._ended else estimate_run(self._progress, self.earlier)
         if run is not None:
             least, most = round(run[0] / 60), max(1, round(run[1] / 60))
             span = f"{least} to {most} min" if least else f"at most {most} min"

@@ -41,7 +41,7 @@ from bot.cli.run_input import (
     name_repository,
     read_issue,
 )
-from bot.cli.stopwatch import BusySeconds
+from bot.cli.stopwatch import SECONDS_KEY, BusySeconds
 from bot.comments.evidence import describe_minutes
 from bot.comments.pull_request import price_notes
 from bot.comments.run_details import dump_environment
@@ -397,6 +397,7 @@ async def open_run(
     def show(progress: Progress) -> None:
         display.show(progress, job.options.dollars)
 
+    display.earlier = (await store.load(SECONDS_KEY, BusySeconds) or BusySeconds()).whole
     engine = build_engine(settings, owner=owner)
     try:
         tracker = ProgressTracker(show, Progress(expected=expected))

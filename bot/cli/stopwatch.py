@@ -16,6 +16,7 @@ from sandbox.frozen import Frozen
 from sandbox.observation import Event, Kind, add_observer, remove_observer
 
 NAME: Final = "stopwatch"
+SECONDS_KEY: Final = "seconds"
 
 
 class BusySeconds(Frozen):
@@ -57,7 +58,7 @@ class Stopwatch:
 
     async def read(self, store: Store, environment: EnvironmentRecord | None) -> BusySeconds:
         """What this start and those before it took. A start that ran nothing changes nothing."""
-        before = await store.load("seconds", BusySeconds) or BusySeconds()
+        before = await store.load(SECONDS_KEY, BusySeconds) or BusySeconds()
         if not self._seconds.keys() & {"model call", "tests", "script", "command"}:
             return before
         built = sum(attempt.seconds for attempt in environment.tried) if environment else 0.0
@@ -74,7 +75,7 @@ class Stopwatch:
                 for name in sorted(used)
             },
         )
-        await store.save("seconds", found)
+        await store.save(SECONDS_KEY, found)
         return found
 
     @contextmanager

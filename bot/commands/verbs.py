@@ -211,16 +211,18 @@ async def raise_budget(ctx: CommandContext) -> Answer:
     """Raise the ceiling of the run under way: to the repository's for a day, or else to twice."""
     request, settings = ctx.request, ctx.settings
     run = await ctx.queue.runs.get_current(request.repo, request.issue)
-    wanted, name, least = request.command.dollars, settings.app_name, ctx.config.budget.run
+    wanted, name, usual = request.command.dollars, settings.app_name, ctx.config.budget.run
     by_day = (ctx.config.budget.day, settings.budget_day)
-    most = min(filter(None, by_day), default=2 * least)
+    most = min(filter(None, by_day), default=2 * usual)
     if run is None:
         return Reply.NOTHING_TO_RAISE.format(name=name)
+    store = ctx.queue.storage.checkpoints(run.id)
+    raised = await store.load(CEILING_KEY, RaisedCeiling)
+    least = max(usual, raised.dollars if raised else 0.0)
     if most <= least:
         return Reply.CEILING_IS_HIGHEST.format(run=least)
     if wanted is None or not least < wanted <= most:
         return Reply.WHICH_CEILING.format(name=name, run=least, most=most)
-    store = ctx.queue.storage.checkpoints(run.id)
     await store.save(CEILING_KEY, RaisedCeiling(dollars=wanted))
     return Reply.CEILING_RAISED.format(dollars=wanted)
 

@@ -72,7 +72,7 @@ class Reply(StrEnum):
         "I am not working on this. `/{name} more` continues the last run, under a ceiling of its "
         "own."
     )
-    CEILING_IS_HIGHEST = "The ceiling of a run, ${run:.2f}, is that of a day already."
+    CEILING_IS_HIGHEST = "This run may spend ${run:.2f} already, and no more can be allowed here."
     WHICH_CEILING = (
         "Please name an amount in US dollars above ${run:.2f}, up to ${most:.2f}: "
         "`/{name} budget {most:.0f}`."

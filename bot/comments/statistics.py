@@ -61,7 +61,7 @@ def render_stats(stats: Stats) -> str:
     }
     ends = {
         "opened a pull request": (RunStatus.OPENED_PULL_REQUEST,),
-        "no pull request: confidence too low": (RunStatus.NO_FIX,),
+        "found no fix to propose": (RunStatus.NO_FIX,),
         "failed": (RunStatus.FAILED,),
         "stopped by a person": (RunStatus.STOPPED,),
         "not started: waiting for confirmation, or refused": (

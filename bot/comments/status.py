@@ -114,10 +114,10 @@ def _time_sentence(run: Run, progress: Progress) -> str:
     if progress.expected is not None:
         low, high = (max(1, round(seconds / 60)) for seconds in progress.expected)
         span = f"{low} to {high} minutes" if low < high else pluralize(low, "minute")
-        parts.append(f"most recent runs took {span}")
-    if progress.costs is not None and run.mode in (Mode.FIX, Mode.AUTO):
+        parts.append(f"half of the latest runs took {span}")
+    if progress.costs and progress.ceiling and run.mode in (Mode.FIX, Mode.AUTO):
         usual, most = price_range(*progress.costs), f"${progress.ceiling:.2f}"
-        parts.append(f"most recent fixes cost {usual}, and this one costs at most {most}")
+        parts.append(f"half of the latest runs cost {usual}, and this one costs at most {most}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

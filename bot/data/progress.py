@@ -40,7 +40,7 @@ class Progress(Frozen):
     costs: tuple[float, float] | None = None
     """How many dollars the middle half of the latest fixes cost; None: too few have ended."""
     ceiling: float = 0.0
-    """In US dollars, if `costs` is known."""
+    """In US dollars; 0 while it is not known."""
     files: int = 0
     tests: int = 0
     edits: int = 0
@@ -66,7 +66,7 @@ class ProgressTracker:
         progress = before or Progress()
         self._progress = replace(progress, stages=progress.stages or {"environment": now()})
         self._on_change = on_change
-        self._written: dict[tuple[str, int], bool] = {}
+        self._written: dict[tuple[str, int], str] = {}
         self._suite_runs: dict[str, int] = {}
 
     def report(self, event: Event) -> None:
@@ -90,8 +90,8 @@ class ProgressTracker:
                 return {"environment": line}
             case CommentsHeard(comments):
                 return {"heard": max(comments, self._progress.heard)}
-            case Spent(dollars):
-                return {"dollars": dollars}
+            case Spent(dollars, ceiling):
+                return {"dollars": dollars, "ceiling": ceiling}
 
     def _begin(self, stage: Stage) -> Mapping[Stage, datetime]:
         """When each stage began; a stage that a later one has followed does not begin again."""
@@ -100,12 +100,15 @@ class ProgressTracker:
         return {**began, stage: now()} if is_latest else began
 
     def _count_written(self, event: Written) -> Mapping[str, object]:
+        """What an earlier worker counted stays counted until as much is found again."""
         key = (event.what, event.sample)
-        self._written[key] = event.is_done or self._written.get(key, False)
-        ends = [is_done for (what, _), is_done in self._written.items() if what == event.what]
+        if self._written.get(key) != "written":
+            self._written[key] = event.state
+        states = [state for (what, _), state in self._written.items() if what == event.what]
         if event.what == "script":
-            return {"tests": sum(ends)}
-        return {"edits": sum(ends), "edits_begun": len(ends)}
+            return {"tests": max(self._progress.tests, states.count("written"))}
+        edits = max(self._progress.edits, states.count("written"))
+        return {"edits": edits, "edits_begun": edits + states.count("begun")}
 
     def _count_suite(self, event: SuiteRan) -> Mapping[str, object]:
         """Tests that run near an edit while it is written are not the suite."""

@@ -193,8 +193,7 @@ class IssueRun(RunContext):
         """During the block, the status comment shows the reported events."""
         before = await self.storage.progress.load(self.run.id)
         expected = range_of_durations(await self.storage.runs.list_durations())
-        costs, ceiling = await self.find_costs(), self.config.budget.run
-        known = replace(before, expected=expected, costs=costs, ceiling=ceiling)
+        known = replace(before, expected=expected, costs=await self.find_costs())
         tracker = ProgressTracker(self.status.update, known)
         async with self.status.show_updates(self.run):
             yield tracker.report

@@ -13,11 +13,12 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from bot.comments.statistics import MIN_FOR_RATE
-from bot.data.run import Run, RunId, RunStatus, now
+from bot.data.run import Mode, Run, RunId, RunStatus, now
 from bot.server.svg import element, picture, text
 
 PER_PAGE: Final = 50
 DAYS: Final = 30
+_FOR_A_FIX: Final = (Mode.FIX, Mode.AUTO)
 
 
 class RunFilter(NamedTuple):
@@ -68,8 +69,9 @@ class Day(NamedTuple):
     opened: int
     no_fix: int
     failed: int
+    """Of the runs that were to fix an issue, as the two before."""
     others: int
-    """Stopped, refused, planned, followed up, …"""
+    """All others: stopped, refused, plans, comparisons, follow-ups, …"""
     minutes: float | None
     """The median of the runs with a pull request or no fix; None without one."""
     dollars: float
@@ -150,7 +152,7 @@ def summarize_days(runs: Sequence[Run], today: date) -> tuple[Day, ...]:
 
 
 def _summarize_day(day: date, runs: Sequence[Run]) -> Day:
-    ends = Counter(run.status for run in runs)
+    ends = Counter(run.status for run in runs if run.mode in _FOR_A_FIX)
     opened, no_fix = ends[RunStatus.OPENED_PULL_REQUEST], ends[RunStatus.NO_FIX]
     failed = ends[RunStatus.FAILED]
     minutes = _list_minutes(runs)
@@ -173,7 +175,8 @@ def minutes_of(run: Run) -> float | None:
 
 def _list_minutes(runs: Sequence[Run]) -> list[float]:
     answered = (RunStatus.OPENED_PULL_REQUEST, RunStatus.NO_FIX)
-    taken = [minutes_of(run) for run in runs if run.status in answered]
+    fixes = (run for run in runs if run.mode in _FOR_A_FIX and run.status in answered)
+    taken = map(minutes_of, fixes)
     return [minutes for minutes in taken if minutes is not None]
 
 

@@ -35,7 +35,8 @@ class FilesRead(NamedTuple):
 class Written(NamedTuple):
     what: Literal["script", "edit"]
     sample: int
-    is_done: bool
+    state: Literal["begun", "written", "dropped"]
+    """`dropped`: its sample ended without one."""
 
 
 class SuiteRan(NamedTuple):
@@ -58,6 +59,8 @@ class CommentsHeard(NamedTuple):
 class Spent(NamedTuple):
     dollars: float
     """The cost of the whole run so far, at list prices."""
+    ceiling: float
+    """What the run may cost, as far as is known."""
 
 
 Event = (

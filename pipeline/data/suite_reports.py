@@ -34,6 +34,11 @@ class SuiteRun(Frozen):
     cut: CutShort | None = None
     """None if the time allowed all of the tests."""
 
+    @property
+    def count(self) -> int:
+        """How many tests have a result, of whatever kind."""
+        return len({*self.passed, *self.failed, *self.offline, *self.skipped})
+
 
 class FailedOtherwise(NamedTuple):
     """A test that fails without and with an edit, and the exception of each run; untrusted."""

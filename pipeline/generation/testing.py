@@ -7,7 +7,7 @@ from pipeline.machine import Machine
 from pipeline.models.base import Message
 from pipeline.replies import Malformed, Tag, only_tag_or_approval, read_no_issue
 from pipeline.resources import Resources, drive_on_budget
-from pipeline.state import Phase, ReplyKind
+from pipeline.state import ReplyKind
 from prompts.templates import render
 
 
@@ -88,6 +88,5 @@ async def write_script(issue: Issue, resources: Resources, *, sample: int) -> Te
     """
     machine = TestingMachine(resources, issue, sample=sample)
     state = await drive_on_budget(machine, TestingState, resources.store, f"testing/{sample}")
-    if state.phase is not Phase.OUT_OF_BUDGET:
-        resources.report(Written("script", sample, is_done=True))
+    resources.report(Written("script", sample, "written" if state.scripts else "dropped"))
     return state

@@ -106,7 +106,7 @@ class Meter:
 
     def report(self) -> None:
         if self._on_progress:
-            self._on_progress(Spent(self.ledger.dollars))
+            self._on_progress(Spent(self.ledger.dollars, self.budget.ceiling))
 
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
@@ -127,6 +127,7 @@ class Meter:
         self.ledger = self.ledger.with_call(call, model, usage, dollars, price_note)
         async with self._saving:  # an older ledger must never overwrite a newer one
             await self._store.save(LEDGER_KEY, self.ledger)
+        self.budget.ceiling = max(self.budget.ceiling, await self._find_raised())
         self.report()
 
 

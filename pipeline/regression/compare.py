@@ -282,8 +282,7 @@ def _join_cuts(*runs: SuiteRun) -> CutShort | None:
 
 
 def _count_whole(run: SuiteRun) -> CutShort:
-    count = len({*run.passed, *run.failed, *run.offline, *run.skipped})
-    return CutShort(ran=count, skipped=len(run.skipped), selected=count)
+    return CutShort(ran=run.count, skipped=len(run.skipped), selected=run.count)
 
 
 def _join_runs(near: SuiteRun, rest: SuiteRun, passed: set[str]) -> SuiteRun:

@@ -508,7 +508,7 @@ class NearbyTests:
                         sandbox=self._sandbox,
                         store=self._store,
                         seconds=self._options.nearby_seconds,
-                        on_count=self._counts,
+                        counts=self._counts,
                         on_run=self._on_run,
                     )
                     for command in commands

@@ -25,6 +25,7 @@ from pipeline.languages.registry import drop_progress
 from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand, split_places
 from pipeline.regression.command import RequestedTests
+from pipeline.regression.counts import CountReporter
 from pipeline.regression.results import (
     RecordedOutcomes,
     TestRun,
@@ -74,8 +75,6 @@ PARSE_SECONDS = 120.0
 PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
-OnCount = Callable[[str, RequestedTests, int, int], None]
-"""Receives the diff of a run under way, its request, the tests begun, and of how many (or 0)."""
 
 
 class TestRunner:
@@ -90,11 +89,12 @@ class TestRunner:
         sandbox: Sandbox,
         store: Store,
         seconds: float,
-        on_count: OnCount | None = None,
+        counts: CountReporter | None = None,
         on_run: Callable[[SuiteRan], None] | None = None,
     ) -> None:
-        """`seconds` of processor time limit each run; `on_run` hears of each, saved or new."""
-        self._on_count = on_count
+        """`seconds` of processor time limit each run, `counts` tells how far it is, and `on_run`
+        hears of each, saved or new."""
+        self._counts = counts
         self._on_run = on_run
         self.command = command
         self.seconds = seconds
@@ -226,12 +226,15 @@ class TestRunner:
                 may_wait=True,  # the wrapper sees whether tests begin
             )
         )
-        return await parse_untrusted_execution(execution, self.command, mark)
+        run = await parse_untrusted_execution(execution, self.command, mark)
+        if report is not None and self._counts:
+            self._counts.end(report, wanted, run.suite.count)
+        return run
 
     def _report_count(self, diff: str, wanted: RequestedTests, line: str) -> None:
         counts = re.fullmatch(r"(\d{1,8})/(\d{1,8})", line)
-        if counts and self._on_count:
-            self._on_count(diff, wanted, int(counts[1]), int(counts[2]))
+        if counts and self._counts:
+            self._counts.count(diff, wanted, int(counts[1]), int(counts[2]))
 
     def _argv(self, wanted: RequestedTests, mark: str, wall: float) -> tuple[str, ...]:
         request = {

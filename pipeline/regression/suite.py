@@ -216,7 +216,7 @@ class RegressionSuite:
                     sandbox=self._workspace.sandbox,
                     store=self._workspace.store,
                     seconds=self._options.suite_seconds,
-                    on_count=self._counts,
+                    counts=self._counts,
                     on_run=self._workspace.report,
                 )
                 # As much again is for the tests with an edit.

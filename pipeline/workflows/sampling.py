@@ -269,8 +269,8 @@ class Sampler:
             nonlocal ready
             found = await self._write_edit(issue, sample, direction)
             ready += 1
-            verb, edits = agree(ready, "is", "are"), pluralize(wave.stop, "edit")
-            self._resources.say(f"{ready} of {edits} {verb} written.")
+            samples = f"{ready} of {pluralize(wave.stop, 'sample')}"
+            self._resources.say(f"{samples} {agree(ready, 'has', 'have')} ended.")
             return found
 
         async def run_independent(number: int) -> Sample:
@@ -351,7 +351,7 @@ class Sampler:
             issue, start.context, number, seed, self._own_tests, direction, self._habits,
             self.unseen,
         )  # fmt: skip
-        resources.report(Written("edit", number, is_done=False))
+        resources.report(Written("edit", number, "begun"))
         edit: EditingState
         if generator.machine == "explore":
             explorer = ExploringMachine(resources, task)
@@ -360,9 +360,11 @@ class Sampler:
             fitted = fit_context(start.context, model, self._model)
             machine = EditingMachine(resources, dataclasses.replace(task, context=fitted))
             edit = await drive_on_budget(machine, EditingState, self._store, key)
-        if edit.phase is not Phase.OUT_OF_BUDGET:
-            resources.report(Written("edit", number, is_done=True))
-        return Sample(number, sample.test, edit)
+        found = Sample(number, sample.test, edit)
+        shown = [one.diff for one in direction.others]
+        is_own = found.candidate and found.candidate.patch.diff not in shown
+        resources.report(Written("edit", number, "written" if is_own else "dropped"))
+        return found
 
     def _find_model(self, generator: Generator) -> Model:
         limit = partial(self._resources.clock.limit, stage="samples")

@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 from pipeline.concurrency import gather_all
+from pipeline.data.progress import Doing
 from pipeline.languages.python.commands import PythonCommand
 from pipeline.regression.command import RequestedTests
+from pipeline.regression.counts import CountReporter
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
 from sandbox.docker.docker_engine import DockerEngine
@@ -65,17 +67,19 @@ def test_slow(n):
 async def test_how_far_the_tests_are_is_told_while_they_run(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
-    counts: list[tuple[int, int]] = []
+    told: list[Doing] = []
     runner = TestRunner(
         COMMAND,
         sandbox=sandbox,
         store=DirStore(tmp_path),
         seconds=20,
-        on_count=lambda _diff, _wanted, begun, total: counts.append((begun, total)),
+        counts=CountReporter(told.append),
     )
     run = await runner.run(adding(SLOW))
+    *counts, (end, none_left) = told
     assert counts
-    assert all(0 < begun <= total == 51 for begun, total in counts)
+    assert all(count and 0 < count.done <= count.total == 51 for _, count in counts)
+    assert (none_left, "50" in end) == (None, True)
     assert "capuchin-" not in run.suite.execution.output
     assert len(run.suite.passed) == 50
 

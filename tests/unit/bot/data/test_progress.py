@@ -19,15 +19,18 @@ def test_counts_follow_from_what_is_written_and_found() -> None:
     for event in (
         StageBegan("context", "Looking."),
         FilesRead(43, 1043),
-        Written("script", 0, is_done=True),
-        Written("script", 0, is_done=True),
+        Written("script", 0, "written"),
+        Written("script", 0, "written"),
         StageBegan("edits", "Writing."),
         StageBegan("context", "Reading what was found."),
-        Written("edit", 0, is_done=False),
-        Written("edit", 0, is_done=True),
-        Written("edit", 1, is_done=False),
+        Written("edit", 0, "begun"),
+        Written("edit", 0, "written"),
+        Written("edit", 1, "begun"),
+        Written("edit", 2, "begun"),
+        Written("edit", 2, "dropped"),
+        Written("script", 1, "dropped"),
         EnvironmentFound("Python 3.8: it works."),
-        Spent(0.25),
+        Spent(0.25, 10),
     ):
         tracker.report(event)
     last = told[-1]
@@ -37,8 +40,13 @@ def test_counts_follow_from_what_is_written_and_found() -> None:
     assert list(last.stages) == ["environment", "context", "edits"]
     # The next worker goes on with what this one reported.
     again = ProgressTracker(told.append, last)
-    again.report(Written("script", 0, is_done=True))
-    assert (told[-1].files, told[-1].tests, told[-1].stages) == (43, 1, last.stages)
+    for number in (0, 1):
+        again.report(Written("script", number, "written"))
+        assert (told[-1].files, told[-1].tests, told[-1].stages) == (43, number + 1, last.stages)
+    again.report(Written("edit", 1, "begun"))
+    assert (told[-1].edits, told[-1].edits_begun) == (1, 2)
+    ProgressTracker(told.append, told[-1]).report(Written("script", 0, "written"))
+    assert told[-1].tests == 2, "what was counted is not taken back by a worker that begins"
 
 
 def test_the_tests_of_the_repository_are_counted_once_the_choice_has_begun() -> None:
@@ -58,7 +66,7 @@ def test_files_that_are_read_are_counted_in_words_and_as_numbers() -> None:
     said = describe(FilesRead(43, 1043))
     assert (said.counted, "43 of 1,043" in said.text) == (Count(43, 1043, "files"), True)
     assert describe(Doing("Choosing.")) == Doing("Choosing.")
-    assert describe(Spent(1)).text == ""
+    assert describe(Spent(1, 10)).text == ""
 
 
 def test_a_range_is_expected_once_three_runs_have_ended() -> None:

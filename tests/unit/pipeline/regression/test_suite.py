@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from pipeline.data.options import Options
+from pipeline.data.progress import Doing
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.models.wrappers import RunClock, TimedStage
 from pipeline.reasons import describe_base, describe_cut, describe_failing
+from pipeline.regression import counts
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import CONTROL, join_near, join_reports
-from pipeline.regression.counts import describe_count
+from pipeline.regression.counts import CountReporter
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -63,14 +65,30 @@ async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
     return report
 
 
-def test_how_far_a_run_is_says_whether_its_tests_are_chosen_ones() -> None:
+def test_runs_side_by_side_are_counted_together_until_the_last_of_them_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counts, "REPORT_SECONDS", 0)
+    told: list[Doing] = []
+    reporter = CountReporter(told.append)
     chosen, whole = RequestedTests(tests=("a", "b")), RequestedTests(functions=True)
-    said = describe_count(whole, 113, 1484, edited=False)
-    assert said.counted == (113, 1484, "tests")
-    assert "without an edit: 113 of 1,484 tests" in said.text
-    assert "some of" in describe_count(chosen, 113, 484, edited=True).text
-    said = describe_count(whole, 1, 0, edited=False)
-    assert (said.counted, "1 test " in said.text) == (None, True)
+    reporter.count("", whole, 113, 1484)
+    assert "without an edit: 113 of 1,484 tests" in told[-1].text
+    reporter.end("", whole, 1484)
+    assert ("1,484" in told[-1].text, told[-1].counted) == (True, None)
+    for diff, begun in (("one", 57), ("other", 109), ("one", 62)):
+        reporter.count(diff, chosen, begun, 767)
+    assert [one.counted for one in told[2:]] == [
+        (57, 767, "tests"), (166, 1534, "tests"), (171, 1534, "tests"),
+    ]  # fmt: skip
+    assert "some of" in told[-1].text
+    reporter.end("other", chosen, 156)  # a limit ended it: what was expected of it does not stay
+    reporter.count("one", chosen, 80, 767)
+    assert told[-1].counted == (236, 923, "tests")
+    reporter.end("one", chosen, 767)
+    assert ("923" in told[-1].text, told[-1].counted) == (True, None)
+    reporter.count("", whole, 1, 0)
+    assert (told[-1].counted, "1 test " in told[-1].text) == (None, True)
 
 
 async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
