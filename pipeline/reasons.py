@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Final
 
-from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
+from pipeline.data.suite_reports import SKIPPED, CutShort, SuiteReport, SuiteRun
 from pipeline.data.types import NoFix, NoFixReason, Selection
 from pipeline.run_errors import BudgetSpent, Ceiling, TimeSpent
 from prompts.text import agree, pluralize
@@ -57,6 +57,10 @@ def describe_base(run: SuiteRun) -> str:
     passing = len(run.passed)
     text = f"{pluralize(passing, 'test')} of this repository {agree(passing, 'passes', 'pass')}"
     text += " without an edit"
+    if failing := len(run.failed):
+        text += f", {failing:,} {agree(failing, 'fails', 'fail')}"
+    if skipped := len(run.skipped):
+        text += f", {skipped:,} {agree(skipped, 'is', 'are')} {SKIPPED}"
     if run.cut:
         text += f"; then a time limit ended the run, after {_count_results(run.cut, 'test')}"
     return f"{text}."
@@ -105,7 +109,7 @@ def _count_results(cut: CutShort, noun: str) -> str:
 
 
 def _count_skipped(cut: CutShort) -> str:
-    return f", {cut.skipped:,} of them skipped or expected to fail" if cut.skipped else ""
+    return f", {cut.skipped:,} of them {SKIPPED}" if cut.skipped else ""
 
 
 MOST_HOSTS: Final = 10

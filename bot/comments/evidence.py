@@ -5,7 +5,7 @@ from typing import Final
 
 from bot.data.run import Run
 from bot.safe_text import block, code, details, prose, script_block
-from pipeline.data.suite_reports import SuiteReport
+from pipeline.data.suite_reports import SKIPPED, SuiteReport
 from pipeline.data.types import NOT_FIXED, Account, Reproduction, Rung, Selection
 from pipeline.languages.registry import find_counts, find_error, read_test_outcome
 from pipeline.reasons import describe_cut
@@ -117,6 +117,8 @@ def describe_suite(suite: SuiteReport | None) -> str:
     if more:
         after += f" (and {more:,} more that ran only then)"
     text = f"{before:,} of this repository's tests {verb} before, {after}; {words}"
+    if skipped := len(suite.after.skipped):
+        text += f"; {skipped:,} {SKIPPED}"
     if suite.chosen:
         verb = agree(suite.whole, "passes", "pass")
         counted = suite.whole and not suite.before.cut

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from bot.comments.render import render
 from bot.safe_text import block, code, details, prose, script_block
 from pipeline.codebase.unified_diff import list_paths
-from pipeline.data.suite_reports import FurtherScript, SuiteReport
+from pipeline.data.suite_reports import SKIPPED, FurtherScript, SuiteReport
 from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.languages.registry import shorten_failures
@@ -33,7 +33,7 @@ def render_suite(evidence: Evidence, characters: int) -> str:
             "passed": len(run.passed),
             "failed": len(run.failed) - len(run.errors),
             "error": len(run.errors),
-            "skipped or expected to fail": len(run.skipped),
+            SKIPPED: len(run.skipped),
         }
         for title, run in runs.items()
     }

@@ -73,10 +73,10 @@ def dump_environment(record: EnvironmentRecord) -> dict[str, Any]:
     or empty."""
     best, health, installed = record.best, record.health or Health(), record.installation
     is_checked = record.health is not None
-    same = {"python", "collected", "passed", "failed", "errors", "problem"}
+    same = {"python", "collected", "passed", "failed", "skipped", "errors", "problem"}
     found = health.model_dump(mode="json", include=same)
     if not is_checked:
-        found |= dict.fromkeys(("passed", "failed"))
+        found |= dict.fromkeys(("passed", "failed", "skipped"))
     ours = installed or Installation()
     return {
         **found,

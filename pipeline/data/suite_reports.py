@@ -1,11 +1,13 @@
 """The results of test runners, and the evidence about edits that follows from them."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sandbox.frozen import Frozen
 from sandbox.program import Execution
 
+SKIPPED: Final = "skipped or expected to fail"
+"""Tests that neither passed nor failed, for people."""
 TestOutcome = Literal["passes", "fails", "not run"]
 """The outcome of a test file; `not run`: the run ended without a verdict on its tests."""
 

@@ -209,9 +209,9 @@ def _add_run(
     problem = run.problem
     if not suite.passed and (not count or not run.per_test):
         problem, count = problem or _explain_nothing(command, run), 0
-    begun = {*run.files, *suite.passed, *failed, *suite.offline}
+    begun = {*run.files, *suite.passed, *failed, *suite.offline, *suite.skipped}
     if not files and run.per_test:
-        reported = {*run.files.values(), *ground.find_reported(begun | {*suite.skipped})}
+        reported = {*run.files.values(), *ground.find_reported(begun)}
         if run.ended and reported:
             health = _add_reach(health, ground, reported)
         elif not run.ended:  # what came until then is a sample
@@ -225,6 +225,7 @@ def _add_run(
         passed=len(suite.passed),
         failed=count,
         offline=len(suite.offline),
+        skipped=len(suite.skipped),
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),
         commonest=commonest,
         alike=alike,

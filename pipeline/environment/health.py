@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import Field
 
+from pipeline.data.suite_reports import SKIPPED
 from prompts.text import agree, pluralize
 from sandbox.frozen import Frozen
 
@@ -83,6 +84,8 @@ class Health(Frozen):
     """Failures among the sampled tests. A failed collection counts as one."""
     offline: int = 0
     """Tests that need a network, a display or a service: no evidence, and not among the failed."""
+    skipped: int = 0
+    """Tests that were skipped, or failed as they are expected to: neither passed nor failed."""
     errors: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of failures by kind that the output shows."""
     commonest: str = ""
@@ -189,7 +192,7 @@ class Health(Frozen):
         if not self.passed and not self.failed:
             return self.problem or "No test could be run."
         sampled = self.passed + self.failed
-        of = self._describe_sample(sampled + self.offline)
+        of = self._describe_sample(sampled + self.offline + self.skipped)
         told = {kind: count for kind, count in self.errors.items() if count and kind != OTHER}
         kinds = ", ".join(f"{kind} {count}" for kind, count in told.items())
         why = f" ({kinds})" if kinds else ""
@@ -203,6 +206,8 @@ class Health(Frozen):
             end += (
                 f" {self.offline:,} more {needs} a network or a display, which the sandbox lacks."
             )
+        if self.skipped:
+            end += f" {self.skipped:,} more {agree(self.skipped, 'is', 'are')} {SKIPPED}."
         end += self._describe_reach()
         end += f" {self.problem}" if self.problem else ""
         if not self.by_name:

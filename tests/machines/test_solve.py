@@ -369,7 +369,7 @@ async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
     await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE)))
     began = [event.stage for event in shop.events if isinstance(event, StageBegan)]
     assert list(dict.fromkeys(began)) == ["context", "edits", "choice", "reproduction"]
-    assert any("1 of 1 edit" in line for line in shop.said)
+    assert any("1 of 1 sample" in line for line in shop.said)
     assert [line for line in shop.said if "edit a is chosen" in line.lower()]
 
 
