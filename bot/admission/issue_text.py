@@ -76,6 +76,7 @@ async def load_issue(
     skipped = replace(
         skipped, edited=edited, pictures=unread.pictures, files=unread.files, attached=unread.read,
         hidden=len(hidden), hidden_characters=sum(hidden), folded=folded,
+        declared=leave_out_form(visible_text(facts.body or ""))[1],
     )  # fmt: skip
     await lease.save(replace(run, skipped=skipped))
     if unread.is_all and not run.confirmed and run.mode is not Mode.AUTO:
@@ -135,6 +136,35 @@ async def add_attachments(
     return replace(issue, body=body, pictures=tuple(pictures)), lost
 
 
+_DECLARED = re.compile(
+    r"- \[[xX ]\] I(?:'ve| have)? (?:already )?(?:agree|accept|understand|acknowledge|promise"
+    r"|(?:read|searched|looked|followed|reviewed)"
+    r"|checked (?:that this \w{1,9} has|the|for|existing|open|all)|(?:am|would be) willing)\b"
+)
+_NO_ANSWER = "_No response_"
+
+
+def leave_out_form(text: str) -> tuple[str, int]:
+    """`text` without what GitHub's issue forms write in a reporter's place: questions without an
+    answer, and ticked declarations such as "I have searched"; also how many of the latter."""
+    sections: list[tuple[list[str], list[str]]] = [([], [])]
+    in_code = in_item = False
+    for line in text.split("\n"):
+        in_code ^= line.startswith("```")
+        in_item = not in_code and (bool(_DECLARED.match(line)) or (in_item and line[:2] == "  "))
+        if line.startswith("### ") and not in_code:
+            sections.append(([], []))
+        sections[-1][in_item].append(line)
+    kept: list[str] = []
+    for lines, left_out in sections:
+        answer = "\n".join(lines[1:]).strip()
+        is_question = bool(lines) and lines[0].startswith("### ")
+        if not (is_question and answer == ("" if left_out else _NO_ANSWER)):
+            kept += lines
+    declared = (line for _, left_out in sections for line in left_out if line[0] == "-")
+    return "\n".join(kept).strip(), sum(1 for _ in declared)
+
+
 def build_issue(
     repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: Login
 ) -> Issue:
@@ -157,7 +187,7 @@ def build_issue(
         repository=repository,
         number=issue.number,
         title=" ".join(strip_invisible(issue.title).split()),
-        body=_truncate(visible_text(issue.body or ""), 60_000),
+        body=_truncate(leave_out_form(visible_text(issue.body or ""))[0], 60_000),
         discussion=tuple(lines),
     )
 

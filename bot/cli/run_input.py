@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bot.admission.issue_text import bound_texts, build_issue
+from bot.admission.issue_text import bound_texts, build_issue, leave_out_form
 from bot.cli.display import print_progress
 from bot.comments.status import omissions_note
 from bot.data.github_facts import CommentFacts, IssueFacts, RepositoryFacts
@@ -88,7 +88,7 @@ def read_issue(path: Path) -> tuple[Issue, str]:
     title = strip_invisible(re.sub(r"^#{1,6} ", "", first)).strip()
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
-    issue = Issue(repository="", title=title, body=visible_text(rest).strip())
+    issue = Issue(repository="", title=title, body=leave_out_form(visible_text(rest))[0])
     _tell_unseen([rest])
     return issue, hashlib.sha256(data).hexdigest()
 
@@ -244,9 +244,15 @@ async def _read_remote_issue(client: GitHubClient, number: int) -> tuple[Reposit
 
 
 def _tell_unseen(texts: list[str]) -> None:
+    """Say what is not read of an issue, whose body is the first of `texts`."""
     hidden, folded = find_unseen(texts)
-    count, size = len(hidden), sum(hidden)
-    if note := omissions_note(SkippedComments(hidden=count, hidden_characters=size, folded=folded)):
+    unread = SkippedComments(
+        hidden=len(hidden),
+        hidden_characters=sum(hidden),
+        declared=leave_out_form(visible_text(texts[0]))[1],
+        folded=folded,
+    )
+    if note := omissions_note(unread):
         print_progress(note)
 
 

@@ -266,6 +266,8 @@ def omissions_note(skipped: SkippedComments) -> str:
     if skipped.hidden:
         passages = pluralize(skipped.hidden, "hidden passage")
         parts.append(f"{passages} ({pluralize(skipped.hidden_characters, 'character')})")
+    if skipped.declared:
+        parts.append(f"{pluralize(skipped.declared, 'declaration')} of the issue's form")
     note = f"Not read: {'; '.join(parts)}." if parts else ""
     if skipped.folded:
         note += f" Folded text was read: {pluralize(skipped.folded, 'character')}."

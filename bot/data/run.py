@@ -170,6 +170,8 @@ class SkippedComments(Frozen):
     hidden: int = 0
     """How many passages are on no page, or where no reader looks: they were not read."""
     hidden_characters: int = 0
+    declared: int = 0
+    """How many declarations of the issue's form, such as "I have searched", were not read."""
     folded: int = 0
     """How many characters are folded on the page; these were read."""
 

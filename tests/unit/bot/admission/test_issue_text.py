@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.admission.issue_text import MAX_COMMENTS, MAX_DISCUSSION_CHARACTERS, build_issue
+from bot.admission.issue_text import (
+    MAX_COMMENTS,
+    MAX_DISCUSSION_CHARACTERS,
+    build_issue,
+    leave_out_form,
+)
 from bot.data.github_facts import CommentFacts, IssueFacts
 from bot.data.run import Login
 from bot.visible_text import find_unseen, visible_text
@@ -56,6 +61,52 @@ def test_what_a_reader_does_not_see_the_model_does_not_see() -> None:
 def test_an_html_comment_in_code_is_seen_and_stays() -> None:
     text = "see `<!-- x -->`\n```html\n<!-- y -->\n```\n<!-- z -->end"
     assert visible_text(text) == "see `<!-- x -->`\n\n```html\n<!-- y -->\n```\n\nend"
+
+
+FORM = """\
+### Pre-submission checks
+
+- [X] I have searched for existing issues,
+      open and closed ones.
+- [x] I agree to follow this project's Code of Conduct
+
+### What happens?
+
+```md
+### Version
+
+_No response_
+- [x] I have searched
+```
+
+- [x] I have confirmed this bug on the latest version
+- [ ] 3.12
+
+### Version
+
+_No response_
+
+### Anything else
+
+#### Notes
+
+<details><summary>Checklist</summary>
+
+- [x] I have read the guide
+</details>
+"""
+
+
+def test_what_a_form_wrote_for_its_reporter_is_left_out_and_counted() -> None:
+    text = build_issue("acme/shop", issue(FORM), [], Login("x")).body
+    assert re.findall("(?m)^#+ .*|^- .*|^_.*|^Check.*", text) == [
+        "### What happens?", "### Version", "_No response_", "- [x] I have searched",
+        "- [x] I have confirmed this bug on the latest version", "- [ ] 3.12",
+        "### Anything else", "#### Notes", "Checklist",
+    ]  # fmt: skip
+    assert leave_out_form(visible_text(FORM))[1] == 3
+    for own in ("It fails.\n- [x] I have searched", "### Steps\n\n### Result\n\nNone"):
+        assert leave_out_form(own)[0] == own.partition("\n- ")[0]
 
 
 def test_code_keeps_its_language_and_the_blanks_that_may_be_the_issue() -> None:
