@@ -52,7 +52,7 @@ class LiveDisplay(Display):
         """The mark of the stage during which it ended."""
         self._live = Live(
             console=console,
-            get_renderable=self._render,
+            get_renderable=self.__rich__,
             refresh_per_second=5,
             redirect_stdout=False,  # results go there, perhaps into a file
         )
@@ -86,7 +86,8 @@ class LiveDisplay(Display):
             self._ended = self._marks[mark]
             self._live.stop()
 
-    def _render(self) -> RenderableType:
+    def __rich__(self) -> RenderableType:
+        """What it shows now."""
         lines = [*self._stage_lines()] if self._list_stages else [self._spinner]
         if not self._ended:
             lines = [*lines, *self._step_lines()]

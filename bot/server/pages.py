@@ -4,7 +4,7 @@ if it is live."""
 import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -18,11 +18,12 @@ from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentenc
 from bot.comments.status import describe_wait
 from bot.data import marks
 from bot.data.progress import Progress
-from bot.data.run import Lane, Run, RunStatus, now
-from bot.queue.position import load_queue
+from bot.data.run import Lane, Run, RunId, RunStatus, now
+from bot.queue.position import Waiting, load_queue
 from bot.safe_text import make_visible
 from bot.server.run_list import (
     RunFilter,
+    RunListing,
     draw_days,
     group_follow_ups,
     list_runs,
@@ -33,6 +34,7 @@ from bot.server.run_report import RunReport, load_ledger, load_report, load_time
 from bot.settings import Settings
 from bot.storage.history import MAX_LISTED
 from bot.storage.storage import Storage
+from bot.storage.workers import WorkerState
 from pipeline.concurrency import gather_bounded
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -93,6 +95,12 @@ class Pages:
         """
         progress = await storage.progress.load(run.id)
         report = await load_report(storage, self._settings, run, progress)
+        return await self.fill_run(run, progress, report, key, is_operator=is_operator)
+
+    async def fill_run(
+        self, run: Run, progress: Progress, report: RunReport, key: str = "", *, is_operator: bool
+    ) -> str:
+        """The page of one run; see `render_run`."""
         return await self._render(
             "run.html",
             f"{run.repo.full_name}#{run.issue}",
@@ -119,16 +127,34 @@ class Pages:
         found = await storage.run_queries.list_recent()
         listing = list_runs(found, wanted, most=MAX_LISTED)
         titles = await gather_bounded(8, (load_title(storage, run) for run in listing.runs))
+        return await self.fill_runs(
+            listing,
+            wanted,
+            {run.id: title for run, title in zip(listing.runs, titles, strict=True)},
+            queue=[one for lane in Lane for one in await load_queue(storage, lane)],
+            workers=sorted(await storage.workers.list_living(), key=lambda one: one.name),
+        )
+
+    async def fill_runs(
+        self,
+        listing: RunListing,
+        wanted: RunFilter,
+        titles: Mapping[RunId, str],
+        *,
+        queue: Sequence[Waiting],
+        workers: Sequence[WorkerState],
+    ) -> str:
+        """The list of runs; see `render_runs`."""
         return await self._render(
             "runs.html",
             "Runs",
             listing=listing,
             groups=group_follow_ups(listing.runs),
-            titles={run.id: title for run, title in zip(listing.runs, titles, strict=True)},
+            titles=titles,
             wanted=wanted,
             charts=draw_days(listing.days),
-            queue=[one for lane in Lane for one in await load_queue(storage, lane)],
-            workers=sorted(await storage.workers.list_living(), key=lambda one: one.name),
+            queue=queue,
+            workers=workers,
             refresh=0,
         )
 

@@ -35,6 +35,8 @@ class Plan(Frozen):
     script: TestScript | None = None
     script_suffix: str = ""
     run: Execution | None = None
+    nothing: str = ""
+    """What the model answers in place of a script that it sees no need for. Untrusted."""
     estimate: CostEstimate
 
     @property
@@ -49,12 +51,14 @@ async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
     Raises:
         ModelError, SandboxError: call again to resume.
     """
-    best = (await write_script(issue, resources, sample=0)).best()
+    written = await write_script(issue, resources, sample=0)
+    best = written.best()
     return Plan(
         files=tuple(file.path for file in context.files),
         script=best[0] if best else None,
         script_suffix=main_language(resources.codebase).script_suffix,
         run=best[1] if best else None,
+        nothing=written.why,
         estimate=estimate_cost(context, resources.model.profile, resources.options),
     )
 
