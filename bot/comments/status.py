@@ -117,7 +117,8 @@ def _time_sentence(run: Run, progress: Progress) -> str:
         parts.append(f"half of the latest runs took {span}")
     if progress.costs and progress.ceiling and run.mode in (Mode.FIX, Mode.AUTO):
         usual, most = price_range(*progress.costs), f"${progress.ceiling:.2f}"
-        parts.append(f"half of the latest runs cost {usual}, and this one costs at most {most}")
+        which = "them" if progress.expected else "the latest runs"
+        parts.append(f"half of {which} cost {usual}, and this one costs at most {most}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from html import unescape
+from io import StringIO
 from typing import Any, Final
 
 import pytest
 from jinja2 import Environment, FileSystemLoader
 from pydantic import BaseModel
+from rich.console import Console
 
+from bot.cli.live_display import LiveDisplay
 from bot.cli.local_run import end_sentence
 from bot.cli.report import build_report, render_report
 from bot.comments.candidates import render_verdict
 from bot.comments.pull_request import pull_body
-from bot.comments.replies import run_explanation
+from bot.comments.replies import render_plan, run_explanation, run_status
+from bot.comments.settings_file import render_config
+from bot.comments.statistics import PullCounts, Stats, render_stats
 from bot.comments.status import render_no_fix
 from bot.data import marks
 from bot.data.job import Outcome
-from bot.data.run import RunStatus, SkippedComments
-from bot.server.pages import TEMPLATES
+from bot.data.progress import Progress
+from bot.data.run import Lane, Mode, QueuePosition, RunId, RunStatus, SkippedComments, now
+from bot.queue.position import Waiting
+from bot.repo_config.model import EffectiveConfig, RepoConfig
+from bot.server.pages import TEMPLATES, Pages
 from bot.server.run_edits import build_edit_table
-from bot.server.run_report import RunReport
+from bot.server.run_list import RunFilter, list_runs
+from bot.server.run_report import (
+    EnvironmentShown,
+    FileRow,
+    FilesShown,
+    RemarkShown,
+    RunReport,
+    build_timeline,
+)
+from bot.settings import Settings
+from bot.storage.workers import WorkerState
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.options import Recalibration
+from pipeline.data.progress import Count
 from pipeline.data.suite_reports import (
     CutShort,
     FurtherScript,
@@ -31,9 +54,18 @@ from pipeline.data.suite_reports import (
     SuiteReport,
     SuiteRun,
 )
-from pipeline.data.types import Candidate, CommitSha, FixedSince, NoFix, RejectedEdit, Selection
+from pipeline.data.types import (
+    Candidate,
+    CommitSha,
+    FixedSince,
+    NoFix,
+    RejectedEdit,
+    Selection,
+    TestScript,
+)
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
+from pipeline.workflows.plan import CostEstimate, Plan
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_run, selection_of_three
 
@@ -107,6 +139,82 @@ NO_FIX: Final = NoFix(
     fixed_since=FixedSince(commit="1" * 40, subject="Mend"),
 )
 
+BEGAN: Final = now() - timedelta(minutes=4)
+WORKING: Final = replace(
+    a_run(),
+    status=RunStatus.RUNNING,
+    started_at=BEGAN,
+    starts=2,
+    base_commit=CommitSha("1" * 40),
+    dollars=0.25,
+    page_url="https://bot.example/runs/r1",
+)
+OVER: Final = replace(
+    a_run(),
+    status=RunStatus.OPENED_PULL_REQUEST,
+    started_at=BEGAN,
+    finished_at=now(),
+    dollars=0.5,
+    pull_request=12,
+    pull_request_url="https://github.com/acme/shop/pull/12",
+)
+OTHER: Final = replace(
+    OVER, id=RunId("other"), mode=Mode.FOLLOW_UP, status=RunStatus.FAILED, pull_request_url=""
+)
+PROGRESS: Final = Progress(
+    doing="Running this repository's tests without an edit: 156 of 484 tests begun.",
+    counted=Count(156, 484, "tests"),
+    environment="Python 3.12: 10 of 10 tests pass.",
+    stages={
+        name: BEGAN + timedelta(seconds=seconds)
+        for name, seconds in (("environment", 0), ("context", 61), ("edits", 90), ("choice", 120))
+    },  # pyright: ignore[reportArgumentType] - names of stages
+    expected=(6000, 9000),
+    costs=(0.2, 0.4),
+    ceiling=10,
+    files=43,
+    tests=3,
+    edits=2,
+    edits_begun=3,
+    heard=1,
+    suite_tests=911,
+    suite_run=5,
+    suite_runs=2,
+    dollars=0.25,
+    at=BEGAN + timedelta(minutes=4),
+)
+PLAN: Final = Plan(
+    files=("shop.py",),
+    script=TestScript(text="x"),
+    run=FAILS,
+    estimate=CostEstimate(dollars=3, most=4),
+)
+STATS: Final = Stats(
+    period="in the last 90 days",
+    since=BEGAN - timedelta(days=90),
+    begins=BEGAN - timedelta(days=30),
+    runs={RunStatus.OPENED_PULL_REQUEST: 16, RunStatus.NO_FIX: 3, RunStatus.FAILED: 1,
+          RunStatus.STOPPED: 2, RunStatus.REFUSED: 1},
+    others=4,
+    dollars=12.5,
+    pulls=PullCounts(
+        open=2, merged=13, closed=3, reverted=1, recorded=11, first_choice=9, swapped=3,
+        looked_at=12, by_people=5, not_all_pulls=True, not_all_commits=True,
+    ),
+)  # fmt: skip
+REPORT: Final = RunReport(
+    timeline=build_timeline(WORKING, PROGRESS, ACCOUNTS),
+    files=FilesShown((FileRow("shop.py", 9, True, "It adds."),), 1, 80, 9, 999, 3),
+    environment=EnvironmentShown("It works.", "10 tests pass.", "3.12", "pytest", ("one", "two")),
+    title="total() subtracts",
+    confidence=0.85,
+    remarks=(RemarkShown("bob", "Why?"),),
+    answer="Because.",
+    destinations="Code was sent to `api.example`.",
+    others=(replace(OVER, id=RunId("r0"), dollars=1.25),),
+    has_bundle=True,
+)
+
 Facts = dict[str, Any]
 Row = tuple[str, str, object]
 
@@ -149,6 +257,18 @@ ALL: Final[Facts] = {
     "no fix": NO_FIX,
     "hosts": ("api.example",),
     "written": 2,
+    "earlier": 600.0,
+    "working": WORKING,
+    "progress": PROGRESS,
+    "wait": QueuePosition(position=3, expected_seconds=(1200, 1800)),
+    "plan": PLAN,
+    "usual": (1.0, 2.0),
+    "stats": STATS,
+    "set": {"samples": "capuchin.yml"},
+    "report": REPORT,
+    "over": (OVER, OTHER),
+    "queue": (Waiting(a_run(), QueuePosition(position=1, expected_seconds=(600, 1200))),),
+    "workers": (WorkerState(name="w-1", slots={Lane.ISSUES: 2}, busy={Lane.ISSUES: 1}),),
 }
 PROOF: Final = "selection.evidence"
 TABLE: Final[tuple[Row, ...]] = (
@@ -222,6 +342,105 @@ SHOWN: Final[tuple[Row, ...]] = (
 )
 """The same of a run's page and of a terminal."""
 
+LIVE: Final[tuple[Row, ...]] = (
+    (r"10:00 so far", "earlier", 0.0),
+    (r"\$0\.25 of", "progress.dollars", 0.0),
+    (r"of at most \$10\.00", "progress.ceiling", 0.0),
+    (r"about 86 to 136 min left, by earlier runs", "progress.expected", None),
+    (r"Install the repository +Python 3\.12", "progress.environment", ""),
+    (r"10 of 10 tests pass\. · 1:01", "progress.stages", {}),
+    (r"43 files read", "progress.files", 0),
+    (r"3 scripts", "progress.tests", 0),
+    (r"2 edits", "progress.edits", 0),
+    (r"1 under way", "progress.edits_begun", 2),
+    (r"911 of this repository's tests run without an edit", "progress.suite_tests", 0),
+    (r", 5 in 2 further runs", "progress.suite_runs", 0),
+    (r"156 of 484 *\n", "progress.counted", None),
+    (r"tests begun\. *\n", "progress.doing", ""),
+)
+ANSWERS: Final[tuple[Row, ...]] = (
+    (r"4 minutes so far", "working.started_at", None),
+    (r"[Hh]alf of the latest runs took 100 to 150 minutes", "progress.expected", None),
+    (r"half of them cost", "progress.costs", None),
+    (r"this one costs at most \$10\.00", "progress.ceiling", 0.0),
+    (r"1 comment written since I began is known", "progress.heard", 0),
+    (r"without an edit: 156 of 484", "progress.doing", ""),
+    (r"2 edits, 1 under way", "progress.edits_begun", 2),
+    (r"Python 3\.12: 10 of 10 tests pass\. · 61 seconds", "progress.stages", {}),
+    (r"Cost: \$0\.25 at list prices\.", "working.dollars", 0.0),
+    (r"\[Details\]", "working.page_url", ""),
+    (r"queued behind 2 other runs", "wait.position", 1),
+    (r"I expect to start in 20–30 minutes", "wait.expected_seconds", None),
+    (r"opened pull request in #12|opened pull request #12", "over.0.pull_request", None),
+    (r"`shop\.py`\n", "plan.files", ()),
+    (r"This script fails because of the issue", "plan.run.exit_code", 0),
+    (r"The script and its output", "plan.script", None),
+    (r"sees nothing to fix", "plan.nothing", "It is meant so."),
+    (r"as half of the latest runs for one did", "usual", None),
+    (r"at most \$4\.00", "plan.estimate.most", 5.0),
+    (r"My records of runs begin on", "stats.begins", STATS.since),
+    (r"I have no records of runs", "stats.begins", None),
+    (r"Of 23 runs that were to fix an issue", "stats.runs", {}),
+    (r"3 found no fix to propose", "stats.runs", {RunStatus.FAILED: 1}),
+    (r"Of my 18 pull requests", "stats.pulls.open", 3),
+    (r"13 merged, 1 of them reverted since", "stats.pulls.reverted", 0),
+    (r"Of the 16 that were merged or closed, 81% were merged", "stats.pulls.closed", 0),
+    (
+        r"9 held my first choice, 3 held another .*, 1 held an edit that is not",
+        "stats.pulls.swapped",
+        4,
+    ),
+    (r"Of the latest 12 merged ones, 5 had commits by other people", "stats.pulls.looked_at", 0),
+    (r"this cost \$12\.50", "stats.dollars", 0.0),
+    (r"including 4 other runs", "stats.others", 0),
+    (r"for each of the 11 merged ones on record", "stats.pulls.recorded", 0),
+    (r"Older pull requests missing from my records", "stats.pulls.not_all_pulls", False),
+    (r"only the latest commits for reverts", "stats.pulls.not_all_commits", False),
+    (r"These settings come from files", "set", {}),
+    (r"`samples`: `10`, from `capuchin.yml`", "set", {}),
+)
+PAGES: Final[tuple[Row, ...]] = (
+    (r"running\s+Running this repository's tests", "progress.doing", ""),
+    (r"4 minutes so far", "working.started_at", None),
+    (r"4 minutes in all", "over.0.started_at", None),
+    (r"\$0\.25 at list prices", "working.dollars", 5.0),
+    (r"43 files read", "progress.files", 0),
+    (r"3 scripts", "progress.tests", 0),
+    (r"2 edits", "progress.edits", 0),
+    (r"911 of the repository's tests", "progress.suite_tests", 0),
+    (r"Install the repository\s+61 seconds", "report.timeline", ()),
+    (r"Run the tests and choose \(now\)", "report.timeline", ()),
+    (r"acme/shop#7: total\(\) subtracts", "report.title", ""),
+    (r"Pull request\s*#12", "over.0.pull_request_url", ""),
+    (r"85% likely to be right", "report.confidence", None),
+    (r"begun 2 times", "working.starts", 1),
+    (r"Ended", "over.0.finished_at", None),
+    (r"Commit\s*1{12}\s", "working.base_commit", ""),
+    (r"Code was sent to", "report.destinations", ""),
+    (r"capuchin replay", "report.has_bundle", False),
+    (r"Request\s+bob:\s+Why\?", "report.remarks", ()),
+    (r"Answer\s+Because\.", "report.answer", ""),
+    (r"It works\. 10 tests pass\.", "report.environment.verdict", ""),
+    (r"Python\s*3\.12", "report.environment.python", ""),
+    (r"Tests\s*pytest", "report.environment.command", ""),
+    (r"What was tried:\s*one", "report.environment.attempts", ("one",)),
+    (r"Chosen for the model: 2 of 80 files, 9 of 999 tokens", "report.files.more", 0),
+    (r"3 more may be relevant but did not fit", "report.files.without_room", 0),
+    (r"9 tokens, in parts", "report.files", None),
+    (r"And 1 more\.", "report.files.more", 0),
+    (r"Other runs of this issue\s+.*\s+opened pull request fix, \$1\.25", "report.others", ()),
+    (r"2 ended in the last 30 days", "over", (OVER,)),
+    (r"1 of 1 that tried a fix opened a pull request", "over.0.status", RunStatus.NO_FIX),
+    (r"median 4 min", "over.0.started_at", None),
+    (r"\$1\.00\.", "over.0.dollars", 1.0),
+    (r"starts in 10–20 minutes", "queue.0.position.expected_seconds", None),
+    (r"No new run waits for a worker", "queue", ()),
+    (r"issues: 1 of 2 busy", "workers.0.busy", {}),
+    (r"No worker is running", "workers", ()),
+    (r"All runs 2", "over", (OVER,)),
+    (r"of a pull request requested by alice", "over.1.mode", Mode.PLAN),
+)
+
 ALWAYS: Final = "|".join(
     f"^{begin}"
     for begin in (
@@ -233,25 +452,24 @@ ALWAYS: Final = "|".join(
         r"A passing test shows|Comment on a line or request|Requested by @alice|No run is active\.",
         r"I estimate that it is|It is so|`a\.py`|Make total\(\) add$|No fix$",
         r"\*\*I would choose `A`|Tests share a process with the edit|\d\. `",
+        r"· Show the fix with a test|☐|✅ Find the code|I am working on it, as @alice|`[\w.]+`: `",
+        r"This is how I would start|\*\*Where I would look|Output:|Defaults of the other keys$",
+        r"(1 failed|2 stopped by a person|1 not started: .*|3 closed without a merge|2 open|16 opened .*)$",
     )
 )
 """What stands in each of these texts: headings, frames, and what the fields themselves hold."""
 
 
-def test_each_line_is_a_row_of_the_table_or_stands_always() -> None:
-    text = re.sub(r"`{3,}.*?`{3,}", "", told(ALL), flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->|</?(?:details|summary|sub)>", "\n", text)
-    lines = [line.strip("-#> ") for line in text.split("\n") if not line.startswith("|")]
-    rows = [ALWAYS, *(sentence for sentence, _, _ in TABLE)]
-    assert [one for one in lines if one and not any(re.search(row, one) for row in rows)] == []
-
-
 def take(facts: Any, path: str, value: object) -> Any:
     """The same facts with another value at the path."""
     name, _, rest = path.partition(".")
-    if isinstance(facts, BaseModel):
-        old = getattr(facts, name)
-        return replace(facts, **{name: take(old, rest, value) if rest else value})
+    if isinstance(facts, BaseModel) or hasattr(facts, "_replace"):
+        new = take(getattr(facts, name), rest, value) if rest else value
+        return (
+            replace(facts, **{name: new})
+            if isinstance(facts, BaseModel)
+            else facts._replace(**{name: new})
+        )
     every: dict[str, Any] = facts if name in ALL else {str(at): one for at, one in enumerate(facts)}
     every = {**every, name: take(every[name], rest, value) if rest else value}
     return every if name in ALL else tuple(every.values())
@@ -268,9 +486,77 @@ def shown(facts: Facts) -> str:
     return f"{EDITS.render(report=report, words=marks)}\n{end}"
 
 
+def displayed(facts: Facts) -> str:
+    """What a terminal shows while a run works."""
+    console = Console(file=StringIO(), width=200)
+    display = LiveDisplay(console)
+    display.earlier = facts["earlier"]
+    display.show(facts["progress"], facts["progress"].ceiling)
+    with console.capture() as found:
+        console.print(display)
+    display.close()
+    return found.get()
+
+
+def answered(facts: Facts) -> str:
+    """What commands answer, beside `explain`."""
+    working, progress = facts["working"], facts["progress"]
+    config = EffectiveConfig(RepoConfig(), facts["set"])
+    return "\n".join(
+        (
+            run_status(working, progress=progress),
+            run_status(replace(working, status=RunStatus.QUEUED), facts["wait"]),
+            run_status(facts["over"][0]),
+            render_plan(working, facts["plan"], facts["usual"]),
+            render_stats(facts["stats"]),
+            render_config(config),
+        )
+    )
+
+
+def paged(facts: Facts) -> str:
+    """The pages of a run at work, of one that is over, and of all runs, as text."""
+    pages, wanted = Pages(Settings(github_url="https://github.com")), RunFilter()
+    over = facts["over"]
+    fill = partial(pages.fill_run, progress=facts["progress"], is_operator=True)
+    every = (
+        fill(facts["working"], report=facts["report"]),
+        fill(over[0], report=facts["report"]),
+        pages.fill_runs(
+            list_runs(over, wanted, most=2),
+            wanted,
+            {run.id: "total() subtracts" for run in over},
+            queue=facts["queue"],
+            workers=facts["workers"],
+        ),
+    )
+    text = "\n".join(map(asyncio.run, every))
+    text = re.sub(r"<(style|title|svg)\b.*?</\1>", "", text, flags=re.DOTALL)
+    return unescape(re.sub(r"<[^>]*>", "", text))
+
+
+VOICES: Final = (
+    (told, TABLE),
+    (shown, SHOWN),
+    (displayed, LIVE),
+    (answered, ANSWERS),
+    (paged, PAGES),
+)
+
+
+@pytest.mark.parametrize(("say", "table"), [VOICES[0], *VOICES[2:4]])
+def test_each_line_is_a_row_of_the_table_or_stands_always(
+    say: Callable[[Facts], str], table: tuple[Row, ...]
+) -> None:
+    text = re.sub(r"`{3,}.*?`{3,}", "", say(ALL), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|</?(?:details|summary|sub)>", "\n", text)
+    lines = [f"{line.strip('-#> ')}\n" for line in text.split("\n") if not line.startswith("|")]
+    rows = [ALWAYS, *(sentence for sentence, _, _ in table)]
+    assert [one for one in lines if one[1:] and not any(re.search(row, one) for row in rows)] == []
+
+
 @pytest.mark.parametrize(
-    ("say", "sentence", "path", "without"),
-    [(say, *row) for say, rows in ((told, TABLE), (shown, SHOWN)) for row in rows],
+    ("say", "sentence", "path", "without"), [(say, *row) for say, rows in VOICES for row in rows]
 )
 def test_a_sentence_goes_with_its_fact(
     say: Callable[[Facts], str], sentence: str, path: str, without: object
