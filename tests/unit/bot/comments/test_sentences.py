@@ -454,7 +454,7 @@ ALWAYS: Final = "|".join(
         r"\*\*I would choose `A`|Tests share a process with the edit|\d\. `",
         r"· Show the fix with a test|☐|✅ Find the code|I am working on it, as @alice|`[\w.]+`: `",
         r"This is how I would start|\*\*Where I would look|Output:|Defaults of the other keys$",
-        r"(1 failed|2 stopped by a person|1 not started: .*|3 closed without .*|2 open|16 opened .*)$",
+        r"(1 failed|2 stopped by a person|1 not started: .*|3 closed .*|2 open|16 opened .*)$",
     )
 )
 """What stands in each of these texts: headings, frames, and what the fields themselves hold."""
