@@ -43,7 +43,7 @@ def _describe_after(test: Reproduction) -> str:
         case "fails":
             return f"**the test fails:** {_describe_failure(test.path, test.after)}"
         case "not run":
-            return f"**the test was not run** ({ending_words(test.after)})"
+            return f"**no test ran** ({ending_words(test.after)}){_counts(test.path, test.after)}"
 
 
 def ending_words(run: Execution) -> str:

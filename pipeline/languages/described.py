@@ -344,6 +344,10 @@ class Described(Language):
         names = (match[1] for match in self._name_of_test.finditer(added))
         return tuple(dict.fromkeys(name for name in names if name in text))
 
+    def shows_pass(self, run: Execution) -> bool:
+        passed = re.search(self._tests.passed, run.output, re.MULTILINE)
+        return run.passed and bool(passed or super().shows_pass(run))
+
     def shows_failure(self, run: Execution) -> bool:
         is_broken = re.search(self._tests.broken, run.output, re.MULTILINE)
         failed = re.search(self._tests.failed, run.output, re.MULTILINE)

@@ -25,8 +25,10 @@ from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.manifests import Manifests
-from pipeline.languages.printed import Printed
+from pipeline.languages.printed import Printed, shows_none_passed
+from pipeline.languages.readers import ran_nothing
 from pipeline.languages.test_command import Runner, TestCommand
+from prompts.text import strip_ansi
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import Frozen
 from sandbox.program import NO_BUILD, NO_ENV, EditBuild, Execution, Program
@@ -399,6 +401,14 @@ class Language:
         return NO_BUILD
 
     # One file of tests
+
+    def shows_pass(self, run: Execution) -> bool:
+        """Whether a run of tests that ended well shows that one passes: others skip all of them, or
+        find none."""
+        text = strip_ansi(run.output)
+        counts = self.facts.printed.find_counts(text)
+        none = shows_none_passed(counts) if counts else ran_nothing(text)
+        return run.passed and not none
 
     def shows_failure(self, run: Execution) -> bool:
         """Whether a run of tests that did not pass shows that tests fail. Runners end with codes

@@ -19,6 +19,30 @@ MOST_LINES: Final = 80
 _LONGEST_LINE: Final = 1000
 
 
+_PASSES: Final = re.compile(r"(\d{1,9}) (?:x?passed|passing)\b|\b(?:Passed: *|pass )(\d{1,9})")
+_ALL: Final = re.compile(
+    r"(\d{1,9}) (?:tests?|examples?|runs|total)\b|\bTests(?: run)?: (\d{1,9})|\((\d{1,9})\)"
+)
+_NO_RESULTS: Final = re.compile(
+    r"(\d{1,9}) (?:skipped|xfailed|pending|skips|todo|ignored|in packages without tests)\b"
+    r"|\b(?:skipped=|expected failures=|Skipped: *)(\d{1,9})"
+)
+
+
+def shows_none_passed(counts: str) -> bool:
+    """Whether no test passed by the `counts` of a runner that ended well: it ran none, or skipped
+    them, or they failed as expected. False where they do not say."""
+
+    def add_up(pattern: re.Pattern[str]) -> int | None:
+        found = [int(match[match.lastindex or 0]) for match in pattern.finditer(counts)]
+        return sum(found) if found else None
+
+    passes, total, rest = map(add_up, (_PASSES, _ALL, _NO_RESULTS))
+    if passes is not None:
+        return not passes
+    return bool(rest) if total is None else total <= (rest or 0)
+
+
 class Printed(Frozen):
     """What the test runners of a language print, as patterns; `^` begins a line."""
 
