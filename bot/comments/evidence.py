@@ -7,7 +7,12 @@ from bot.data.run import Run
 from bot.safe_text import block, code, details, prose, script_block
 from pipeline.data.suite_reports import SKIPPED, SuiteReport
 from pipeline.data.types import NOT_FIXED, Account, Reproduction, Rung, Selection
-from pipeline.languages.registry import find_counts, find_error, read_test_outcome
+from pipeline.languages.registry import (
+    find_counts,
+    find_error,
+    passes_after,
+    read_test_outcome,
+)
 from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.explain import count_edits
@@ -66,7 +71,7 @@ def describe_test(selection: Selection) -> str:
     if not selection.is_shown:
         return f"**Unproven.** {prose(selection.evidence.unproven, 1500)}"
     before, after = (result_words(test.path, run) for run in (test.before, test.after))
-    if not test.after.passed:
+    if not passes_after(test):
         text = f"{code(test.path)} {after} with the change, so it is left out."
         return f"{text} {_broken_sentence(selection)}".rstrip()
     text = (
@@ -139,7 +144,7 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
     if different < edits:
         which = f"edit {letter} ({count_edits(len(votes.candidates), different)})"
     if selection.decided_by == "person":
-        fails = not selection.evidence.reproduction.after.passed
+        fails = not passes_after(selection.evidence.reproduction)
         doubt = "; it does not pass the reproduction test" if fails else ""
         text = f"{which}. {prose(selection.evidence.why.rstrip('.'), 200)}{doubt}"
     else:

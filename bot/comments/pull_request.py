@@ -27,7 +27,7 @@ from bot.data.marks import EDIT_TABLE
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
 from pipeline.data.types import Account, Selection, VoteTable
-from pipeline.languages.registry import shorten_failures, show_end
+from pipeline.languages.registry import passes_after, shorten_failures, show_end
 from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
 from pipeline.selection.verdict import list_faults
@@ -142,7 +142,7 @@ def _render_body(
     revises: bool,
 ) -> str:
     # A merge closes an issue only where something shows that it is fixed.
-    shown = selection.is_shown and selection.evidence.reproduction.after.passed
+    shown = selection.is_shown and passes_after(selection.evidence.reproduction)
     fixes = f"{'Fixes' if shown else 'Refs'} #{run.issue}"
     proof = evidence_sections(selection, characters, absent=absent)
     first, opening = unseen_sentence(selection), render_opening(run, selection, accounts)
@@ -213,7 +213,7 @@ def evidence_sections(
 def _reproduction_section(selection: Selection, characters: int, *, commits: bool) -> str:
     test = selection.evidence.reproduction
     before, after = (result_words(test.path, run) for run in (test.before, test.after))
-    if not test.after.passed:
+    if not passes_after(test):
         return "\n\n".join(
             [
                 f"The reproduction test {code(test.path)} {after} with this "

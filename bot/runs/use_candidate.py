@@ -27,6 +27,7 @@ from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
 from bot.storage.pulls import BranchHistory
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
+from pipeline.languages.registry import passes_after
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.selection.verdict import rank_result, to_letter
 from pipeline.workflows.other_edits import propose_unproven, run_reproduction, substitute_candidate
@@ -193,7 +194,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
 def _name_test(selection: Selection) -> dict[str, object]:
     """How the pull request's record names the reproduction test that stays, if one does."""
     test = selection.evidence.reproduction
-    if test.is_committed and not test.after.passed:
+    if test.is_committed and not passes_after(test):
         return {"test_path": "", "test_files": (), "command": ()}
     files = tuple(sorted(list_paths(test.diff)))
     return {"test_path": test.path, "test_files": files, "command": test.command}
@@ -251,7 +252,7 @@ async def _run_tests(ctx: IssueRun, chosen: Selection, at: int, issue: Issue) ->
         patch = proof.votes.candidates[at].patch
         after = await run_reproduction(proof.reproduction, patch, workspace)
         test = replace(proof.reproduction, after=after)
-        if not after.passed and not ctx.run.anyway:
+        if not (passes_after(test) or ctx.run.anyway):
             raise SwapRefused("test fails", test=test)
         workspace.say(f"Running this repository's tests with edit {letter}.")
         return await substitute_candidate(
@@ -307,7 +308,7 @@ async def _create_commits(
     author, at = ctx.repo.identity, run.created_at
     git_dir, proof = ctx.checkout.git_dir, selection.evidence.reproduction
     test, diff = start, selection.candidate.patch.diff
-    if proof.is_committed and proof.after.passed:  # it stays
+    if proof.is_committed and passes_after(proof):  # it stays
         diff = remove_files(diff, list_paths(proof.diff))
         test = await create_commit(
             git_dir, parent=start, diff=proof.diff,

@@ -53,7 +53,8 @@ _NOTHING = re.compile(
     r"\W{0,20}(?:Error: |ERROR )?(?:There (?:are|were) )?(?:"
     r"no tests? (?:was |were |files? )?(?:found|ran|run|to run|collected|executed|specified)"
     r"|no tests? (?:is|are) available|(?:Ran|running) 0 tests"
-    r"|0 (?:tests?|passing|specs?|examples)\b(?! fail)|(?:Total )?tests(?: run)?:? {1,9}0\b|1\.\.0\b|OK \(0 tests)",
+    r"|0 (?:tests?|passing|specs?|examples)\b(?! fail)"
+    r"|(?:Total )?tests(?: run)?:? {1,9}0\b|1\.\.0\b|OK \(0 tests)",
     re.IGNORECASE,
 )
 """What runners of many languages print where they ran no test."""

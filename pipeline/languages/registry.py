@@ -13,6 +13,7 @@ from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.data.suite_reports import TestOutcome
+from pipeline.data.types import Reproduction
 from pipeline.languages import test_command
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions, is_test
@@ -127,6 +128,11 @@ def read_test_outcome(path: str, run: Execution) -> TestOutcome:
     if run.passed:
         return "passes" if not path or language_of(path).shows_pass(run) else "not run"
     return "fails" if language_of(path).shows_failure(run) else "not run"
+
+
+def passes_after(test: Reproduction) -> bool:
+    """Whether the reproduction test passes with the edit, as far as its runner says."""
+    return read_test_outcome(test.path, test.after) == "passes"
 
 
 def find_error(path: str, output: str) -> str:

@@ -276,6 +276,8 @@ TABLE: Final[tuple[Row, ...]] = (
     (r"\*\*Before:\*\* `assert -1 == 3`", f"{PROOF}.reproduction.before.output", ""),
     (r"of this repository's tests pass before, 2 after", f"{PROOF}.suite", None),
     (r"2 after \(and 1 more that ran only then\)", f"{PROOF}.suite.after.passed", ("a", "b")),
+    (r"\*\*no test ran\*\*", f"{PROOF}.reproduction.after.output", "1 skipped in 0.1s"),
+    (r"It is not part of this pull", f"{PROOF}.reproduction.after.output", "1 skipped in 0.1s"),
     (r"; none broken", f"{PROOF}.suite.after.passed", ("a",)),
     (r"\(I ran those near it\)", f"{PROOF}.suite.chosen", ""),
     (r"There was no time to run the rest", f"{PROOF}.suite.before.cut", None),
