@@ -288,13 +288,18 @@ FURTHER: Final[tuple[tuple[str, str, str, object], ...]] = (
 """Rows with values that are not in the table's file."""
 
 
+def frozen(value: Any) -> object:
+    """A value of the file as the fields hold it."""
+    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
 def list_rows(voice: str) -> list[Row]:
     """The rows of one voice: a sentence, the field that it rests on, and a value of that with which
     it goes, or comes."""
     rows: list[Row] = [row[1:] for row in FURTHER if row[0] == voice]
     for sentence, path, *rest in TABLE[voice]:
-        without: Any = rest[0] if rest else None
-        rows.append((sentence, path, tuple(without) if type(without) is list else without))
+        without = rest[0] if rest else None
+        rows.append((sentence, path, frozen(without)))
     return rows
 
 
