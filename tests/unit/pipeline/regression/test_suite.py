@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import sys
 import time
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ DIFF = """\
 BREAKING = DIFF.format("7")
 HARMLESS = DIFF.format("len(list(prices))")
 PYTEST = ("python", "-m", "pytest", "-q")
+SUITES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("suites.toml").read_text("utf-8"))
 
 
 async def opened(folder: Path, tests: dict[str, str], **extra: str) -> Shop:
@@ -103,62 +105,7 @@ async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -
     assert len(shop.sandbox.runs) == runs + 3  # and a control test without and with the edit
 
 
-FORGERIES = {
-    "every outcome": (
-        "conftest.py",
-        (
-            "import pytest\n\n@pytest.hookimpl(hookwrapper=True)\n"
-            "def pytest_runtest_makereport(item, call):\n"
-            "    call.excinfo = None\n    yield\n"
-        ),
-    ),
-    "the outcomes of known tests": (
-        "tests/conftest.py",
-        (
-            "import pytest\n\n@pytest.hookimpl(hookwrapper=True)\n"
-            "def pytest_runtest_makereport(item, call):\n"
-            "    if item.name in ('test_count', 'test_total_of_nothing'):\n"
-            "        call.excinfo = None\n    yield\n"
-        ),
-    ),
-    "the file of records": (
-        "tests/conftest.py",
-        (
-            "import json, os, sys\n"
-            "folder = os.environ.get('CAPUCHIN_RECORDS')\n"
-            "if folder and 'pytest' in ' '.join(sys.orig_argv):\n"
-            "    with open(folder + '/records', 'a') as file:\n"
-            "        for test in ('test_count', 'test_total_of_nothing'):\n"
-            "            name = 'tests/test_till.py::' + test\n"
-            "            lines = [['start', name, 'tests/test_till.py', 1.0]]\n"
-            "            for when in ('setup', 'call', 'teardown'):\n"
-            "                lines.append(['phase', name, when, 'passed', 0.0])\n"
-            "            file.write(''.join(json.dumps(line) + '\\n' for line in lines))\n"
-            "    os._exit(0)\n"
-        ),
-    ),
-    "the recorder": (
-        "tests/__init__.py",
-        (
-            "import sys\nmodule = sys.modules.get('capuchin_inside.pytest_plugin')\n"
-            "if module:\n    real = module.write\n"
-            "    module.write = lambda kind, *values: real(\n"
-            "        kind, *('passed' if value == 'failed' else value for value in values)\n    )\n"
-        ),
-    ),
-    "the recorder, for known tests": (
-        "shop/__init__.py",
-        (
-            "import sys\nmodule = sys.modules.get('capuchin_inside.pytest_plugin')\n"
-            "if module:\n    real = module.write\n\n"
-            "    def write(kind, name='', *values):\n"
-            "        known = str(name).endswith(('test_count', 'test_total_of_nothing'))\n"
-            "        fake = ('passed' if v == 'failed' and known else v for v in values)\n"
-            "        real(kind, name, *fake)\n\n"
-            "    module.write = write\n"
-        ),
-    ),
-}
+FORGERIES = SUITES["forgeries"]
 
 
 @pytest.mark.parametrize("case", FORGERIES)
@@ -166,7 +113,7 @@ async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
     tmp_path: Path, case: str
 ) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    path, text = FORGERIES[case]
+    path, text = FORGERIES[case].values()
     lines = text.splitlines()
     old = f"a/{path}" if path in FILES else "/dev/null"
     forged = f"--- {old}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
@@ -175,54 +122,20 @@ async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
     assert report.broken == (CONTROL,)
 
 
-DROPS = """\
-def pytest_collection_modifyitems(items):
-    items[:] = [item for item in items if item.name != 'test_count']
-"""
-SKIPS = """\
-import pytest
-def pytest_collection_modifyitems(items):
-    for item in items:
-        item.add_marker(pytest.mark.{mark})
-"""
-HIDING = {
-    "deselected": ("pytest.ini", "[pytest]\naddopts = --deselect=tests/test_till.py::test_count\n"),
-    "of another name": ("pytest.ini", "[pytest]\npython_functions = no*\n"),
-    "in another folder": ("pytest.ini", "[pytest]\ntestpaths = shop\n"),
-    "dropped": ("conftest.py", DROPS),
-    "ignored": ("conftest.py", "collect_ignore_glob = ['tests/*']\n"),
-    "skipped": ("conftest.py", SKIPS.format(mark="skip")),
-    "expected to fail": ("conftest.py", SKIPS.format(mark="xfail")),
-}
+HIDING = SUITES["hiding"]
 
 
 @pytest.mark.parametrize("case", HIDING)
 async def test_a_test_that_an_edit_hides_counts_as_broken(tmp_path: Path, case: str) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    path, text = HIDING[case]
+    path, text = HIDING[case].values()
     lines = text.splitlines()
     hiding = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
     diff = BREAKING + hiding + "".join(f"+{line}\n" for line in lines)
     assert "tests/test_till.py::test_count" in (await compared(shop, diff, *PYTEST)).broken
 
 
-ENDS_THE_WRAPPER = """\
-import base64, json, os, signal, sys, zlib
-with open('/proc/%d/cmdline' % os.getppid(), 'rb') as file:
-    words = file.read().split(b'\\0')[4:]
-mark = json.loads(zlib.decompress(base64.b64decode(b''.join(words))))['mark']
-rows = []
-for test in ('test_count', 'test_total_of_nothing'):
-    name = 'tests/test_till.py::' + test
-    rows.append(['start', name, 'tests/test_till.py', 1.0])
-    rows += [['phase', name, when, 'passed', 0.0] for when in ('setup', 'call', 'teardown')]
-records = '\\n'.join(map(json.dumps, rows))
-with open('/proc/self/fd/1', 'w') as out:
-    for kind, text in (('records', records), ('end', '{"code": 0}')):
-        packed = base64.b64encode(zlib.compress(text.encode())).decode()
-        out.write('\\n%s %s %s\\n' % (mark, kind, packed))
-os.kill(os.getppid(), signal.SIGKILL)
-"""
+ENDS_THE_WRAPPER = SUITES["ENDS_THE_WRAPPER"]
 
 
 async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(
@@ -236,24 +149,7 @@ async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(
     assert report.after.passed == ()
 
 
-ODD = """\
-import pytest
-from shop.till import count
-
-@pytest.mark.parametrize("x", [1, 2], ids=["a b]c[::", "line\\nbreak é"])
-def test_odd(x):
-    print("<testsuite><testcase name='forged'/></testsuite>")
-    print("capuchin-0 records eJw=")
-    print("==== short test summary info ====\\nPASSED forged.py::test\\n1 passed")
-    assert count([1]) == 1
-
-class TestClass:
-    def test_in_class(self):
-        assert count([]) == 0
-
-def test_failing():
-    assert False
-"""
+ODD = SUITES["ODD"]
 
 
 async def test_odd_names_are_kept_apart_and_printed_results_are_not_believed(
@@ -337,34 +233,7 @@ async def test_a_command_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
     assert "timeout" in suite.problem
 
 
-CASE = """\
-import unittest
-from shop.till import count
-
-class CountTest(unittest.TestCase):
-    def test_count(self):
-        print("test_forged (x.Y) ... ok")
-        self.assertEqual(count([1]), 1)
-
-    def test_parts(self):
-        for n in range(2):
-            with self.subTest(n=n):
-                self.assertEqual(count([1]), 1)
-
-    @unittest.skip("no")
-    def test_skipped(self):
-        pass
-
-    def test_steady(self):
-        pass
-
-    @unittest.expectedFailure
-    def test_wrong_as_known(self):
-        self.assertEqual(count([1]), 5)
-
-    def test_with_an_error(self):
-        count([1])[0]
-"""
+CASE = SUITES["CASE"]
 
 
 async def test_unittest_is_distinguished(tmp_path: Path) -> None:
@@ -597,27 +466,7 @@ async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_withou
 
 
 ADDOPTS = "[pytest]\naddopts = -q -q -x --lf -p helper -k 'not slow'\n"
-HELPED = """\
-def test_first(helped):
-    assert False
-
-def test_helped(helped):
-    assert helped == 1
-
-def test_slow():
-    assert False
-
-def test_fetch():
-    import urllib.request
-    urllib.request.urlopen("http://127.0.0.1:9/")
-
-def test_window():
-    import os
-    os.environ["DISPLAY"]
-
-def test_widget():
-    raise RuntimeError("no display name and no $DISPLAY environment variable")
-"""
+HELPED = SUITES["HELPED"]
 
 
 async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> None:
@@ -649,18 +498,7 @@ sys.path.insert(0, sys.path[0] + "/..")
 suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules or ["till.tests"])
 sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
 """
-TILL_CASE = """\
-import unittest
-from shop.till import count
-
-class T(unittest.TestCase):
-    def test_count(self):
-        \"\"\"Counts.\"\"\"
-        self.assertEqual(count([1]), 1)
-
-    def test_other(self):
-        self.assertEqual(1, 1)
-"""
+TILL_CASE = SUITES["TILL_CASE"]
 
 
 async def test_a_script_that_takes_labels_is_asked_for_files_and_distinguished(
