@@ -1,8 +1,13 @@
 """What could forge results is named; what honest edits hold is not."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from pipeline.edits.suspicious import find_suspicious
+
+ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def added(path: str, *lines: str, new: bool = True) -> str:
@@ -13,36 +18,7 @@ def added(path: str, *lines: str, new: bool = True) -> str:
 
 @pytest.mark.parametrize(
     ("path", "line", "words"),
-    [
-        ("conftest.py", "x = 1", "runs before any test"),
-        ("a/sitecustomize.py", "x = 1", "runs before any test"),
-        ("a.pth", "import os", "runs before any test"),
-        ("pytest.ini", "[pytest]", "says how tests run"),
-        ("types.py", "x = 1", "in place of its own `types`"),
-        ("src/json/__init__.py", "x = 1", "in place of its own `json`"),
-        ("pytest.py", "x = 1", "in place of its own `pytest`"),
-        ("till.go", "\tos.Exit(0)", "adds `os.Exit`"),
-        ("src/lib.rs", "std::process::exit(0);", "adds `process::exit`"),
-        ("till.c", "__attribute__((constructor)) void f(void);", "can forge results"),
-        ("lib/till.js", "process.exit(0)", "adds `process.exit`"),
-        ("src/Till.php", "exit(0);", "can forge results"),
-        ("jest.config.ts", "export default {}", "says how tests run"),
-        ("a.py", "import atexit", "adds `atexit`"),
-        ("a.py", "    os._exit(0)", "adds `os._exit`"),
-        ("a.py", "sys.meta_path.insert(0, Finder())", "adds `sys.meta_path`"),
-        ("a.py", "sys.settrace(look)", "adds `sys.settrace`"),
-        ("a.py", "    want = sys._getframe(1).f_code", "its caller expects"),
-        ("a.py", "    frame = inspect.currentframe()", "its caller expects"),
-        ("a.py", "    outer = frame.f_back", "its caller expects"),
-        ("a.py", "    seen = error.__traceback__.tb_frame", "its caller expects"),
-        ("a.py", "    all_of_it = gc.get_objects()", "its caller expects"),
-        ("a.py", "sys.exit = lambda code: None", "replaces a part of `sys`"),
-        ("a.py", "builtins.SystemExit = Quiet", "replaces a part of `builtins`"),
-        ("a.py", "unittest.TestCase.assertEqual = fine", "replaces a part of `unittest`"),
-        ("a.py", "setattr(builtins, 'exit', fine)", "replaces a part of `builtins`"),
-        ("a.py", "    def __eq__(self, other): return True", "equal to everything"),
-        ("a.py", "    def __ne__(self, other: object) -> bool: return False", "unequal to nothing"),
-    ],
+    ROWS["what_can_forge_results_is_named"],
 )
 def test_what_can_forge_results_is_named(path: str, line: str, words: str) -> None:
     found = find_suspicious(added(path, line))
