@@ -20,8 +20,6 @@ def test_the_body_says_whose_the_test_is() -> None:
     written = a_selection()
     own = replace(written.evidence.reproduction, rung="the edit's own tests")
     written = replace(written, evidence=replace(written.evidence, reproduction=own))
-    body = pull_request.pull_body(a_run(), written, ACCOUNTS)
-    assert "which I wrote together with the edit" in body
     foreign = replace(written, candidate=replace(written.candidate, source="ann's branch"))
     votes = replace(written.evidence.votes, candidates=(foreign.candidate,) * 2)
     foreign = replace(foreign, evidence=replace(foreign.evidence, votes=votes))
@@ -176,19 +174,6 @@ def test_the_limits_say_how_many_tests_of_the_repository_ran(
     assert said in limits
 
 
-def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:
-    selection = a_selection()
-    suite = selection.evidence.suite
-    assert suite is not None
-    before = replace(suite.before, errors=("c",), skipped=("d", "e"))
-    told = replace(selection.evidence, suite=replace(suite, before=before))
-    body = pull_request.pull_body(a_run(), replace(selection, evidence=told), ())
-    assert (
-        "| | passed | failed | error | skipped or expected to fail |\n"
-        "|---|--:|--:|--:|--:|\n| before | 2 | 0 | 1 | 2 |\n| after | 3 | 0 | 0 | 0 |\n"
-    ) in body
-
-
 def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> None:
     chosen = a_selection()
     context = Context(files=(), numbered_entries="changelog")
@@ -212,17 +197,6 @@ def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> No
     own = replace(chosen, evidence=replace(chosen.evidence, reproduction=test))
     assert "patch.diff" not in "".join(pull_request.evidence_sections(own, 1000, commits=False))
     assert "patch.diff" not in pull_request.pull_body(a_run(), chosen, ())
-
-
-def test_only_files_that_found_no_room_are_said_to_be_unseen_and_perhaps_relevant() -> None:
-    chosen = a_selection()
-    context = Context(files=(), dropped=("a.py", "b.py", "c.py"), unneeded=("c.py", "d.py"))
-    proof = replace(chosen.evidence, context=context)
-    body = pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ACCOUNTS)
-    assert "did not see 2 files that may be relevant" in body
-    left_out = replace(proof, context=replace(context, dropped=("c.py",)))
-    body = pull_request.pull_body(a_run(), replace(chosen, evidence=left_out), ACCOUNTS)
-    assert "may be relevant" not in body
 
 
 def others(chosen: Selection) -> list[Candidate]:
@@ -384,18 +358,6 @@ def _failing_run(failures: int) -> str:
     ]
     summary = f"==== short test summary info ====\nFAILED t.py\n{failures} failed\n"
     return f"...\n{''.join(parts)}{summary}"
-
-
-def test_four_lines_open_it_each_with_its_figure() -> None:
-    run = replace(a_run(), started_at=a_run().created_at)
-    body = pull_request.pull_body(run, a_selection(output=_failing_run(5)), ACCOUNTS)
-    before, after, suite, choice = body.split("\n\n")[0].splitlines()
-    assert before == "- **Before:** `AttributeError: no opts 0` (5 failed)"
-    assert after == "- **After:** the same test passes (1 passed)"
-    assert suite.startswith("- **Suite:** ")
-    assert choice.startswith("- **Choice:** ")
-    assert "85%" in choice
-    assert "$0.0" in choice
 
 
 def test_folded_output_is_the_first_failure_and_the_summary_without_colours() -> None:

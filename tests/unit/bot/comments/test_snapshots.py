@@ -47,6 +47,7 @@ from tests.support import phone_readability
 from tests.support.data.publishing import BREAKS, FAILS, PASSES, a_run, a_selection
 from tests.support.snapshots import assert_snapshot
 from tests.unit.bot.comments import edit_texts as edits
+from tests.unit.bot.comments.test_sentences import PROGRESS, WORKING
 
 Bodies = Mapping[str, str]
 
@@ -92,6 +93,7 @@ STATUS: Bodies = {
     "working": comments.render_progress(
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
     ),
+    "working on its stages": comments.render_progress(WORKING, PROGRESS),
     "working in a hostile environment": comments.render_progress(
         RUN, Progress(doing="Trying a <b>way</b>.", environment="@all cannot *be* imported: <x>")
     ),
