@@ -92,6 +92,11 @@ def pluralize(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
+def describe_dollars(dollars: float) -> str:
+    """An amount in US dollars: what is less than a cent is not called nothing."""
+    return "less than $0.01" if 0 < dollars < 0.005 else f"${dollars:.2f}"
+
+
 def agree(number: int, singular: str, plural: str) -> str:
     """The verb for this number: `1 test passes`, `2 tests pass`."""
     return singular if number == 1 else plural

@@ -17,7 +17,7 @@ from bot.cli.display import Display, Pace, estimate_run
 from bot.comments.status import STAGE_TITLES, describe_counts, measure_stage
 from bot.data.progress import STAGES, Progress, Stage
 from bot.safe_text import printable
-from prompts.text import pluralize
+from prompts.text import describe_dollars, pluralize
 
 MOST_LINES = 100
 """Of the chosen edit, shown in color."""
@@ -136,7 +136,7 @@ class LiveDisplay(Display):
 
     def _footer(self) -> str:
         parts = [f"{format_clock(self.earlier + self.seconds)} so far"]
-        spent = f"${self._progress.dollars:.2f}"
+        spent = describe_dollars(self._progress.dollars)
         parts.append(f"{spent} of at most ${self._budget:.2f}" if self._budget else spent)
         run = None if self._ended else estimate_run(self._progress, self.earlier)
         if run is not None:

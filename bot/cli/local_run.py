@@ -66,6 +66,7 @@ from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import ModelError, with_words
 from pipeline.select import Choice
 from pipeline.store import Store, digest
+from prompts.text import describe_dollars
 from sandbox.errors import EnvironmentFailed, SandboxError
 from sandbox.frozen import replace
 from sandbox.scratch import scratch_folder
@@ -452,7 +453,8 @@ async def finish(
 
 def end_sentence(report: Report, done: str, took: str) -> str:
     """The last line on a terminal; `done` names a success."""
-    summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
+    spent = describe_dollars(report.dollars)
+    summary = f"{report.title or report.reason}, {took}, {spent} at list prices"
     if report.outcome == "fix" and report.confidence is not None:
         summary += f", {report.confidence:.0%} likely to be right"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()

@@ -17,7 +17,7 @@ from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.verdict import assign_letters, rank_result
-from prompts.text import agree, pluralize
+from prompts.text import agree, describe_dollars, pluralize
 from sandbox.program import Ending, Execution
 
 UNPROVEN_LABEL: Final = ":unproven"
@@ -150,7 +150,7 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
     else:
         text = f"{which}, {selection.confidence:.0%} likely to be right"
     if accounts:
-        text += f", for ${sum(account.dollars for account in accounts):.2f}"
+        text += f", for {describe_dollars(sum(account.dollars for account in accounts))}"
     if run.started_at is not None and run.finished_at is not None:
         text += f" in {describe_minutes((run.finished_at - run.started_at).total_seconds())}"
     return text

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from bot.comments.failures import failure_reason, stop_reason
-from bot.comments.status import NOTHING_SPENT
+from bot.comments.status import tell_spent
 from bot.comments.unpublished import fold_edit
 from bot.data.failure import Failure, FailureFacts
 from bot.data.run import Run
@@ -197,9 +197,8 @@ def failure_note(failure: Failure, facts: FailureFacts, edit: str = "") -> str:
 
 
 def stop_note(run: Run) -> str:
-    spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
     why = stop_reason(run.stop) if run.stop else "as requested"
-    return f"I stopped {why}. {spent}"
+    return f"I stopped {why}. {tell_spent(run)}"
 
 
 def _pass_fail_cells(outcomes: Sequence[TestOutcome]) -> str:

@@ -31,7 +31,7 @@ from pipeline.languages.registry import passes_after, shorten_failures, show_end
 from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
 from pipeline.selection.verdict import list_faults
-from prompts.text import pluralize
+from prompts.text import describe_dollars, pluralize
 from sandbox.program import Execution
 
 _HEADING_TOPICS: Final[Sequence[tuple[str, str]]] = (
@@ -316,7 +316,7 @@ def render_cost(accounts: Sequence[Account]) -> str:
         )
     dollars = sum(account.dollars for account in accounts)
     rows += [f"\n{prose(note, 400)}" for note in price_notes(accounts)]
-    return details(f"Cost: ${dollars:.2f} at list prices", "\n".join(rows))
+    return details(f"Cost: {describe_dollars(dollars)} at list prices", "\n".join(rows))
 
 
 def price_notes(accounts: Sequence[Account]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bot.safe_text import block, code, prose, script_block
-from prompts.text import agree, pluralize
+from prompts.text import agree, describe_dollars, pluralize
 
 
 def render(name: str, **values: object) -> str:
@@ -43,7 +43,7 @@ def _environment() -> Environment:
         "agree": agree,
         "thousands": "{:,}".format,
         "percent": "{:.0%}".format,
-        "dollars": "${:.2f}".format,
+        "dollars": describe_dollars,
     }
     environment.filters.update(filters)
     return environment

@@ -25,7 +25,7 @@ from bot.safe_text import code, details, prose
 from pipeline.data.code_places import Context
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption, price_range
-from prompts.text import pluralize
+from prompts.text import describe_dollars, pluralize
 
 
 class Reply(StrEnum):
@@ -127,7 +127,7 @@ def run_status(
 ) -> str:
     """The state of a run; `wait` if it is queued, `progress` if it is active."""
     page = f" [Details]({run.page_url})." if run.page_url else ""
-    spent = f" Cost: ${run.dollars:.2f} at list prices." if run.dollars else ""
+    spent = f" Cost: {describe_dollars(run.dollars)} at list prices." if run.dollars else ""
     shown = f"\n\n{render_checklist(run, progress)}" if progress else ""
     return f"{_state_sentence(run, wait)}{spent}{page}{shown}\n\n<sub>Run `{run.id}`</sub>"
 

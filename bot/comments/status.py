@@ -24,7 +24,7 @@ from bot.safe_text import code, details, prose, script_block
 from pipeline.data.types import NoFix, Selection
 from pipeline.selection.verdict import to_letter
 from pipeline.workflows.plan import price_range
-from prompts.text import agree, pluralize
+from prompts.text import agree, describe_dollars, pluralize
 from sandbox.frozen import replace
 
 STAGE_TITLES: Final[dict[Stage, str]] = {
@@ -123,7 +123,11 @@ def _time_sentence(run: Run, progress: Progress) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-NOTHING_SPENT = "I had spent nothing."
+def tell_spent(run: Run) -> str:
+    """What a run that was stopped had cost, as a sentence."""
+    if not run.dollars:
+        return "I had spent nothing."
+    return f"I had spent {describe_dollars(run.dollars)} at list prices."
 
 
 def status_marker(run_id: RunId) -> str:
@@ -234,8 +238,7 @@ def render_stopped(run: Run, name: str, edit: Selection | None = None) -> str:
     again = LABEL_AGAIN
     if stop.why is StopReason.DISABLED:
         again = "remove that label and ask again"
-    spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
-    text = f"I stopped {stop_reason(stop)}. {spent} To restart, {again}."
+    text = f"I stopped {stop_reason(stop)}. {tell_spent(run)} To restart, {again}."
     if edit is not None:
         text += f" {list_kept_ways(name)}\n\n{fold_selection(edit)}"
     return render_status(replace(run, dollars=0.0), text)
@@ -278,7 +281,7 @@ def omissions_note(skipped: SkippedComments) -> str:
 
 
 def render_status(run: Run, text: str) -> str:
-    spent = f" · ${run.dollars:.2f} at list prices" if run.dollars else ""
+    spent = f" · {describe_dollars(run.dollars)} at list prices" if run.dollars else ""
     page = f" · [run page]({run.page_url})" if run.page_url else ""
     note = omissions_note(run.skipped)
     unread = f" · {note}" if note else ""

@@ -36,6 +36,7 @@ from bot.storage.history import MAX_LISTED
 from bot.storage.storage import Storage
 from bot.storage.workers import WorkerState
 from pipeline.concurrency import gather_bounded
+from prompts.text import describe_dollars
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -58,6 +59,7 @@ class Pages:
             "stamp": "{:%Y-%m-%d %H:%M} UTC".format,
             "inline": _render_inline,
             "duration": describe_minutes,
+            "dollars": describe_dollars,
             "wait": describe_wait,
             "visible": make_visible,
             "web": _safe_url,

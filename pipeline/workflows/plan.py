@@ -14,6 +14,7 @@ from pipeline.languages.registry import main_language
 from pipeline.localisation.tree_search import find_beam
 from pipeline.models.base import ModelProfile
 from pipeline.resources import Resources
+from prompts.text import describe_dollars
 from sandbox.frozen import Frozen, replace
 from sandbox.program import Execution
 
@@ -103,7 +104,7 @@ def _explores(options: Options) -> bool:
 def price_range(low: float, high: float) -> str:
     """Such as `$0.20–0.60`, or `$0.20` if both are the same in cents."""
     least, most = f"{low:.2f}", f"{high:.2f}"
-    return f"${least}" if least == most else f"${least}–{most}"
+    return describe_dollars(high) if least == most else f"${least}–{most}"
 
 
 def assumption(estimate: CostEstimate) -> str:

@@ -354,7 +354,7 @@ INNER = {
     "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
     "price_notes", "render_checklist", "describe_counts", "measure_stage", "turn_words",
-    "start_words", "describe_wait",
+    "start_words", "describe_wait", "tell_spent",
     # These appear in a terminal, an editor or the README.
     "render_config_lines",
     # Those with tests of their own.
