@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ from pipeline.selection.scoring.confidence import limit_unfitted
 from pipeline.workflows.verify import Verification
 from sandbox.program import SCRIPT_PATH, Execution
 from tests.support.data.repositories import make_codebase
+
+ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 GO_REPORT = """\
 {"Action":"run","Package":"till","Test":"TestEmpty"}
@@ -138,22 +141,7 @@ def test_a_report_is_read_by_name(
 
 @pytest.mark.parametrize(
     ("paths", "name"),
-    [
-        (["go.mod", "a.go", "tool.py"], "Go"),
-        (["Cargo.toml", "src/lib.rs"], "Rust"),
-        (["CMakeLists.txt", "a.c", "a.h"], "C and C++"),
-        (["package.json", "a.js", "b.ts"], "JavaScript"),
-        (["pyproject.toml", "go.mod", "a.go", "b.go", "c/__init__.py"], "Python"),
-        (["pyproject.toml", "go.mod", "a.go", "b.go", "c.py"], "Go"),
-        (["requirements.txt", "package.json", "a.js"], "JavaScript"),
-        (["requirements.txt", "package.json", "shop/__init__.py", "a.js", "b.js"], "Python"),
-        (["Makefile", "a.py"], "Python"),
-        (["pom.xml", "A.java"], "Java"),
-        (["Till.sln", "src/Till.cs"], "C#"),
-        (["Makefile", "a.zig"], "another language"),
-        (["lib/a.ex"], "another language"),
-        (["Makefile", "configure.ac", "a.c", "b.c", "x.py"], "C and C++"),
-    ],
+    ROWS["the_main_language_is_that_of_a_manifest_of_python_else_of_most_files"],
 )
 def test_the_main_language_is_that_of_a_manifest_of_python_else_of_most_files(
     paths: list[str], name: str
@@ -398,18 +386,7 @@ def test_a_go_test_passes_fails_by_its_own_check_or_is_broken(
 
 @pytest.mark.parametrize(
     ("path", "code", "output", "verdict"),
-    [
-        ("tests/a.rs", 101, "test result: FAILED. 0 passed; 1 failed;\n", "shown"),
-        ("tests/a.rs", 101, "error: could not compile `till`\n", "not run"),
-        ("a_test.go", 1, "--- FAIL: TestA (0.00s)\nFAIL till/b [build failed]\n", "shown"),
-        ("a_test.go", 1, "FAIL till [build failed]\n", "not run"),
-        ("tests/a.c", 8, "The following tests FAILED:\n", "shown"),
-        ("test/a.test.js", 7, "7 failing\n", "shown"),
-        ("tests/a.sh", 86, "", "shown"),
-        ("test/a.test.js", 127, "npx: not found\n", "not run"),
-        ("tests/test_a.py", 1, "1 failed\n", "shown"),
-        ("tests/test_a.py", 4, "ERROR: file not found\n", "not run"),
-    ],
+    ROWS["every_runners_own_exit_codes_are_failures"],
 )
 def test_every_runners_own_exit_codes_are_failures(
     path: str, code: int, output: str, verdict: str
@@ -468,24 +445,7 @@ def test_a_script_that_compiles_what_it_needs_is_known(
 
 @pytest.mark.parametrize(
     "script",
-    [
-        'out=$(printf 3)\nif [ $? -ne 0 ]; then exit 1; fi\n[ "$out" = 3 ] && exit 0\nexit 2\n',
-        "true\nr=$?\ncase $r in 0) echo fixed; exit 0;; *) exit 2;; esac\n",
-        "true\nrc=$?\nexit $rc",
-        'true; exit "$?"',
-        "true && { echo fixed; exit; }\nexit 2\n",
-        "set -e\n[ 3 = 3 ]\n",
-        "set -e\n[ 3 = 3 ] || exit 2\nexit 0\n",
-        "exec true\n",
-        'exec 2>&1\nexec sh -c "true"\n',
-        'test -n "/a(.)/.exec(x)" || exit 1\nif true; then exit 0; fi\nexit 2\n',
-        "trap 'exit 0' EXIT\ntrue\n",
-        "fits() {\n  return 0\n}\nif fits; then exit 0; fi\nexit 2\n",
-        "sh <<'E'\n[ 1 ] && exit 0\nexit 2\nE\nexit $?\n",
-        "python3 -c 'import sys; sys.exit(0)'\npython3 -c 'print(1)'\n",
-        "python3 -c 'x = 1\nif not x: raise SystemExit(0)\nprint(x)'\n",
-        "python3 - <<'E'\nimport sys\nsys.exit(0 if 1 else 2)\nE\n",
-    ],
+    ROWS["a_control_of_an_honest_shell_script_never_passes"],
 )
 def test_a_control_of_an_honest_shell_script_never_passes(tmp_path: Path, script: str) -> None:
     control = of("JavaScript").write_control_script(script, "", "abc")

@@ -1,6 +1,7 @@
 """Models as people write them; their prices, clients and destinations."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from pipeline.models.spec import (
     price_table,
     read_prices,
 )
+
+ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -61,23 +64,7 @@ def test_a_model_is_written_as_it_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [
-        ("", "names no model"),
-        ("claude-sonnet-4-6", "names no model"),
-        ("anthropic:", "names no model"),
-        ("anthropic:two words", "names no model"),
-        ("openai:@http://vllm:8000/v1", "names no model"),
-        ("gemini:pro", "'gemini' is not a provider"),
-        ("openai:qwen", "has no address: write openai:qwen@http"),
-        ("openai:qwen@", "not an address that begins with http"),
-        ("openai:qwen@vllm:8000/v1", "not an address that begins with http"),
-        ("openai:qwen@ftp://vllm/v1", "not an address that begins with http"),
-        ("openai:qwen@http:///v1", "not an address that begins with http"),
-        ("openai:qwen@http://vllm:99999/v1", "is not an address"),
-        ("openai:qwen@http://[::1/v1", "is not an address"),
-        ("openai:qwen@http://vllm/v1?key=1", "neither a query nor a fragment"),
-        ("openai:qwen@http://vllm/v1#x", "neither a query nor a fragment"),
-    ],
+    ROWS["what_names_no_model_is_explained"],
 )
 def test_what_names_no_model_is_explained(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
@@ -280,20 +267,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://127.0.0.1:8000/v1",
-        "http://127.9.9.9/v1",
-        "http://LOCALHOST:8000/v1",
-        "http://localhost./v1",
-        "http://10.1.2.3/v1",
-        "http://172.31.0.1/v1",
-        "http://192.168.1.4/v1",
-        "http://169.254.3.4/v1",
-        "http://[::1]:8000/v1",
-        "http://[fd00::5]/v1",
-        "http://[fe80::1]/v1",
-        "http://[::ffff:10.0.0.1]/v1",
-    ],
+    ROWS["loopback_and_private_addresses_are_own"],
 )
 def test_loopback_and_private_addresses_are_own(url: str) -> None:
     assert all(is_own(host) for host in destinations(url))
