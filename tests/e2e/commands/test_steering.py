@@ -115,6 +115,10 @@ async def test_a_ceiling_is_raised_within_that_of_a_day(
         run = await bot.run_of(issue)
         found = await bot.store_of(run).load(CEILING_KEY, RaisedCeiling)
         assert (found and found.dollars) == raised
+        lower = await bot.comment(issue, "/capuchin budget 11")
+        await bot.until(lambda: "+1" in reactions_of(lower))
+        found = await bot.store_of(run).load(CEILING_KEY, RaisedCeiling)
+        assert (found and found.dollars) == (raised or 11)
 
 
 async def test_talk_to_us_is_answered_and_talk_of_strangers_is_not(bot: BotHarness) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from pipeline.concurrency import gather_all
+from pipeline.data.progress import Spent
 from pipeline.data.types import Account, Usage
 from pipeline.models.base import (
     Message,
@@ -93,10 +94,13 @@ async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> No
 
 
 async def test_a_ceiling_that_a_person_raises_holds_from_the_next_call_on(tmp_path: Path) -> None:
-    metered, _ = await _metered(Scripted(), tmp_path, ceiling=1)
+    metered, meter = await _metered(Scripted(), tmp_path, ceiling=1)
     await metered.complete(ModelRequest("", SAID, call="testing/0"))
     await DirStore(tmp_path).save(CEILING_KEY, RaisedCeiling(dollars=2))
     await metered.complete(ModelRequest("", SAID, call="testing/1"))
+    told: list[object] = []
+    Meter(DirStore(tmp_path), meter.budget.ceiling, meter.ledger, on_progress=told.append).report()
+    assert told == [Spent(2, ceiling=2)]
     with pytest.raises(BudgetSpent) as caught:
         await metered.complete(ModelRequest("", SAID, call="testing/2"))
     assert str(caught.value) == "$2.00 of $2.00 is spent."
