@@ -83,8 +83,9 @@ class SuiteResults:
             if saved and diff not in self.reports:
                 self.reports[diff] = saved
         new = [diff for diff in dict.fromkeys(diffs) if diff not in self.reports]
-        for diff, report in zip(new, await self._suite.compare_all(new), strict=True):
-            problem = "" if report else self._suite.problem
+        for diff, found in zip(new, await self._suite.compare_all(new), strict=True):
+            problem = "" if found else self._suite.problem
+            report = found or await self._suite.load_near(diff)  # that ran while it was written
             self.reports[diff] = SavedSuiteReport(report=report, problem=problem)
             await self._store.save(self._key(diff), self.reports[diff])
         return [self.reports[diff].report for diff in diffs]

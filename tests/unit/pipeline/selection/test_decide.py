@@ -1,9 +1,17 @@
-"""What a model is shown that decides."""
+"""What a model is shown that decides, and what of the repository's tests counts."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import SuiteReport
 from pipeline.edits.patches import create_patch
 from pipeline.selection.decide import AROUND, AROUND_BESIDE, MAX_CHARACTERS, read_edited_files
+from pipeline.selection.judge import SuiteResults
+from pipeline.store import DirStore
+from tests.support.data.publishing import a_selection
 from tests.support.data.repositories import make_codebase
 
 LINES = [f"value_{number} = {number}\n" for number in range(5000)]
@@ -37,3 +45,22 @@ async def test_of_tests_and_documentation_less_is_shown_around_the_changes(tmp_p
     assert [path for path, file in shown.items() if file.partial] == [*files][1:]
     assert f"value_{700 - AROUND_BESIDE} = " in shown["docs/use.rst"].text
     assert f"value_{700 - AROUND_BESIDE - 10} = " not in shown["docs/use.rst"].text
+
+
+async def test_what_ran_near_an_edit_counts_where_the_suite_itself_has_no_result(
+    tmp_path: Path,
+) -> None:
+    proof = a_selection().evidence
+
+    class Suite:
+        problem = "The time was over."
+
+        async def compare_all(self, diffs: Sequence[str]) -> list[SuiteReport | None]:
+            return [None for _ in diffs]
+
+        async def load_near(self, _diff: str) -> SuiteReport | None:
+            return proof.suite
+
+    space = SimpleNamespace(store=DirStore(tmp_path), options=Options())
+    results = SuiteResults(cast(Any, Suite()), cast(Any, space))
+    assert await results.run(proof.votes, [0]) == [proof.suite]
