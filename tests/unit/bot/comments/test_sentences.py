@@ -29,7 +29,6 @@ from bot.comments.statistics import PullCounts, Stats, render_stats
 from bot.comments.status import render_no_fix
 from bot.data import marks
 from bot.data.job import Outcome
-from bot.data.progress import Progress
 from bot.data.run import Lane, Mode, QueuePosition, RunId, RunStatus, SkippedComments, now
 from bot.queue.position import Waiting
 from bot.repo_config.model import EffectiveConfig, RepoConfig
@@ -48,7 +47,6 @@ from bot.settings import Settings
 from bot.storage.workers import WorkerState
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.options import Recalibration
-from pipeline.data.progress import Count
 from pipeline.data.suite_reports import (
     CutShort,
     FurtherScript,
@@ -70,6 +68,7 @@ from pipeline.selection.verdict import Judgement, Verdict
 from pipeline.workflows.plan import CostEstimate, Plan
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_run, selection_of_three
+from tests.unit.bot.comments.run_at_work import BEGAN, PROGRESS, WORKING
 
 _RAN = SuiteRun(execution=PASSES, passed=("a", "b"), failed=("c",), raised={"c": "KeyError"})
 _STANDING = Standing(
@@ -141,16 +140,6 @@ NO_FIX: Final = NoFix(
     fixed_since=FixedSince(commit="1" * 40, subject="Mend"),
 )
 
-BEGAN: Final = now() - timedelta(minutes=4)
-WORKING: Final = replace(
-    a_run(),
-    status=RunStatus.RUNNING,
-    started_at=BEGAN,
-    starts=2,
-    base_commit=CommitSha("1" * 40),
-    dollars=0.25,
-    page_url="https://bot.example/runs/r1",
-)
 OVER: Final = replace(
     a_run(),
     status=RunStatus.OPENED_PULL_REQUEST,
@@ -162,28 +151,6 @@ OVER: Final = replace(
 )
 OTHER: Final = replace(
     OVER, id=RunId("other"), mode=Mode.FOLLOW_UP, status=RunStatus.FAILED, pull_request_url=""
-)
-PROGRESS: Final = Progress(
-    doing="Running this repository's tests without an edit: 156 of 484 tests begun.",
-    counted=Count(156, 484, "tests"),
-    environment="Python 3.12: 10 of 10 tests pass.",
-    stages={
-        name: BEGAN + timedelta(seconds=seconds)
-        for name, seconds in (("environment", 0), ("context", 61), ("edits", 90), ("choice", 120))
-    },  # pyright: ignore[reportArgumentType] - names of stages
-    expected=(6000, 9000),
-    costs=(0.2, 0.4),
-    ceiling=10,
-    files=43,
-    tests=3,
-    edits=2,
-    edits_begun=3,
-    heard=1,
-    suite_tests=911,
-    suite_run=5,
-    suite_runs=2,
-    dollars=0.25,
-    at=BEGAN + timedelta(minutes=4),
 )
 PLAN: Final = Plan(
     files=("shop.py",),

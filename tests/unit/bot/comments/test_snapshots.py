@@ -47,7 +47,7 @@ from tests.support import phone_readability
 from tests.support.data.publishing import BREAKS, FAILS, PASSES, a_run, a_selection
 from tests.support.snapshots import assert_snapshot
 from tests.unit.bot.comments import edit_texts as edits
-from tests.unit.bot.comments.test_sentences import PROGRESS, WORKING
+from tests.unit.bot.comments.run_at_work import PROGRESS, WORKING
 
 Bodies = Mapping[str, str]
 
