@@ -1,10 +1,15 @@
 """What git's words mean where a remote takes no push: a rule, or a moment in which GitHub fails."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from bot.errors import GitHubUnavailable, PushRejected
 from bot.git.mirrors import translate_failure
 from pipeline.codebase.git import GitFailed
+
+ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def refuse(*said: str, why: str = "pre-receive hook declined") -> Exception:
@@ -29,19 +34,7 @@ def test_a_hiccup_is_tried_again(said: str, why: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "problem"),
-    [
-        ("error: GH001: Large files detected. You may want to try Git LFS.", "file size"),
-        ("error: GH008: Your push referenced at least 1 unknown Git LFS object:",
-         "large file storage"),
-        ("error: GH013: Repository rule violations found\nremote: - File path is restricted",
-         "restricted path"),
-        ("The organization has an IP allow list enabled, and your IP address is not permitted",
-         "allow list"),
-        ("POLICY: name a ticket of the tracker", "hook"),
-        ("error: GH006: Protected branch update failed", "rule"),
-        ("This repository was archived so it is read-only.", "archived"),
-        ("- Commits must have verified signatures.", "signatures"),
-    ],
+    ROWS["a_rule_is_told_apart"],
 )  # fmt: skip
 def test_a_rule_is_told_apart(said: str, problem: str) -> None:
     refused = refuse(*said.split("\nremote: "))

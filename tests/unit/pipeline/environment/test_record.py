@@ -1,5 +1,8 @@
 """What an attempt says of its Python."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from pipeline.environment.health import Health
@@ -16,6 +19,8 @@ from pipeline.environment.record import (
 )
 from sandbox.frozen import replace
 from sandbox.guest.image.choose_python import failure_sentence
+
+ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def test_the_pythons_of_the_sandbox_are_known_where_it_lacks_the_wanted_one() -> None:
@@ -85,21 +90,7 @@ def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> N
 
 @pytest.mark.parametrize(
     ("log", "is_index"),
-    [
-        ("> Received status code 502 from server: Bad Gateway", True),
-        ("Could not transfer artifact: status code: 503, reason phrase: Unavailable (503)", True),
-        ("Response status code does not indicate success: 502 (Bad Gateway).", True),
-        ("Gem::RemoteFetcher::FetchError: bad response Bad Gateway 502", True),
-        (" ERR_PNPM_FETCH_502  GET https://npm.lan/x: Bad Gateway - 502", True),
-        ('The "https://repo.lan/packages.json" file could not be downloaded  \n'
-         "  : Failed to open stream: Cannot connect to HTTPS server through proxy", True),
-        ("../puppeteer postinstall: [cause]: Error: Got status code 502\n"
-         " ELIFECYCLE  Command failed with exit code 1.", False),
-        ("npm error command failed\nnpm error command sh -c node install.mjs\n"
-         "npm error RequestError: connect: Connection refused", False),
-        ("error: failed to run custom build command for `openssl-src`\n"
-         "curl error 6: Temporary failure in name resolution", False),
-    ],
+    ROWS["what_a_package_downloads_by_itself_is_not_blamed_on_the_index"],
 )  # fmt: skip
 def test_what_a_package_downloads_by_itself_is_not_blamed_on_the_index(
     log: str, is_index: bool
