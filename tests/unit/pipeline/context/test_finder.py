@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel
+
+ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 RELEVANT = {
     "RELEVANCE: relevant\nSUMMARY: It adds.": "It adds",
@@ -44,18 +47,7 @@ def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> No
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        "RELEVANCE: not relevant\nSUMMARY: no",
-        "**Relevance:** Not Relevant",
-        "RELEVANCE: NOT_RELEVANT",
-        "relevance: irrelevant",
-        "Relevance: no",
-        '{"relevant": false, "summary": "Nothing."}',
-        '{"relevance": "Not relevant"}',
-        "1. RELEVANCE: **No**",
-        "No, it only prints.",
-        "This file isn't really relevant.",
-    ],
+    ROWS["an_irrelevant_file_is_known_in_every_dress"],
 )
 def test_an_irrelevant_file_is_known_in_every_dress(reply: str) -> None:
     said = parse_verdict(reply)
