@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bot.commands.dispatch import VERBS, CommandDispatcher
+from bot.commands.dispatch import CommandDispatcher
 from bot.comments.replies import render_writes_spent
 from bot.data.request import MissedEvent
 from bot.data.run import Mode
@@ -112,7 +112,7 @@ class Bot:
         return Worker(
             self.settings,
             self.handlers,
-            execute=CommandDispatcher(self.settings, self.github, VERBS),
+            execute=CommandDispatcher(self.settings, self.github),
             sweep_actions=actions if find_missed else actions._replace(find_missed=None),
         )
 

@@ -32,8 +32,8 @@ The pipeline and the sandbox have trees of their own (`pipeline.run_errors`, `sa
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from bot.data.failure import NO_FACTS, Failure, FailureFacts, PublishProblem
-from bot.data.refusal import Refusal, SwapProblem
+from bot.data.failure import NO_FACTS, Failure, FailureFacts, PublishProblem, SwapProblem
+from bot.data.refusal import Refusal
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
 from pipeline.data.types import Reproduction, Selection
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable

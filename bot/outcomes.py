@@ -5,6 +5,7 @@ button writes "Reverts OWNER/NAME#N" into the description of its pull request. A
 itself reverted does not count.
 
 Our records hold the confidence of each, before any correction; GitHub shows what became of it.
+What asks GitHub raises `GitHubError` if that is unavailable or rejects a request.
 """
 
 import re
@@ -120,11 +121,7 @@ class FoundPulls(NamedTuple):
 
 
 async def find_pulls(repo: Repository, known: Collection[int], since: datetime) -> FoundPulls:
-    """Our pull requests from `since` on; `known`: numbers in our records.
-
-    Raises:
-        GitHubError: GitHub is unavailable or rejects a request.
-    """
+    """Our pull requests from `since` on; `known`: numbers in our records."""
     every, more = await repo.pulls.list_since(since)
     if more:
         every += await _load_unlisted(repo, known, {one.number for one in every})
@@ -156,11 +153,7 @@ async def _find_merges(repo: Repository, commits: Sequence[CommitFacts]) -> dict
 
 
 async def find_changed(repo: Repository, merged: Sequence[PullRequestFacts]) -> set[int]:
-    """The numbers of the pull requests that have commits by other people; one request for each.
-
-    Raises:
-        GitHubError: GitHub is unavailable or rejects a request.
-    """
+    """The numbers of the pull requests that have commits by other people; one request for each."""
     branches = await gather_bounded(
         CONCURRENCY, (repo.pulls.list_commits(one.number) for one in merged)
     )
@@ -174,11 +167,7 @@ async def find_changed(repo: Repository, merged: Sequence[PullRequestFacts]) -> 
 async def find_outcomes(
     repo: Repository, known: Collection[int], since: datetime, *, most: int
 ) -> list[DecidedPull]:
-    """What became of the latest `most` of our pull requests that are decided, newest first.
-
-    Raises:
-        GitHubError: GitHub is unavailable or rejects a request.
-    """
+    """What became of the latest `most` of our pull requests that are decided, newest first."""
     found = await find_pulls(repo, known, since)
     decided = [one for one in found.pulls if one.state != "open" or one.merged_at is not None]
     latest = sorted(decided, key=lambda one: one.number, reverse=True)[:most]
@@ -246,9 +235,6 @@ async def load_decided_edits(
     """What became of our edits in the last year; GitHub is asked at most once a day.
 
     Empty if there cannot be `MIN_OUTCOMES` of them, and none in `language`.
-
-    Raises:
-        GitHubError: GitHub is unavailable or rejects a request.
     """
     known = await history.load_decided(repo.ref)
     if known is not None:
@@ -276,9 +262,6 @@ async def load_recalibration(
 
     `language`: that of the repository, if the confidence was not fitted on edits in it; then only
     edits in it count, however few.
-
-    Raises:
-        GitHubError: GitHub is unavailable or rejects a request.
     """
     decided = await load_decided_edits(repo, history, language)
     told = [(one.confidence, one.right) for one in decided if one.language == language]

@@ -1,7 +1,5 @@
 """Every environment variable, read once; no other module reads the environment."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import hmac
@@ -17,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from platformdirs import user_state_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from bot.data.removed_settings import REMOVED
 from bot.data.run import RunId
 from bot.errors import BotError
 from pipeline.data.options import Generator, Strategy
@@ -130,38 +129,6 @@ OTHERS: Final = (
     "CAPUCHIN_VLLM_WINDOW",
 )
 """What `deploy/compose.yaml` reads itself."""
-
-_ONE_VALUE: Final = "it always has its default now"
-_IN_SECRETS: Final = "set {} in CAPUCHIN_BUILD_SECRETS"
-REMOVED: Final[Mapping[str, str]] = {
-    "ASSIGNEE": "assign issues to the App itself",
-    "BUDGET_REPOSITORY_DAY": "set `budget.day` in the organisation's settings file",
-    "BUILD_CARGO_REGISTRY": _IN_SECRETS.format("CARGO_REGISTRY_INDEX"),
-    "BUILD_DISK_MB": _ONE_VALUE,
-    "BUILD_INDEX_URL": _IN_SECRETS.format("PIP_INDEX_URL"),
-    "BUILD_NETWORK": _ONE_VALUE,
-    "BUILD_NPM_REGISTRY": _IN_SECRETS.format("npm_config_registry"),
-    "BUILD_PYTHON_MIRROR": _IN_SECRETS.format("UV_PYTHON_INSTALL_MIRROR"),
-    "DASHBOARD_PROXIES": "let the proxy send CAPUCHIN_DASHBOARD_TOKEN",
-    "DASHBOARD_USER_HEADER": "let the proxy send CAPUCHIN_DASHBOARD_TOKEN",
-    "DOCKER_TLS_DIR": "set DOCKER_CERT_PATH and DOCKER_TLS_VERIFY=1",
-    "DOCKER_URL": "set DOCKER_HOST",
-    "EMBEDDING_MODEL": "shared words and the scout find files",
-    "HOST": "start `capuchin serve --host`",
-    "KUBECONFIG": "set KUBECONFIG",
-    "LEASE_SECONDS": _ONE_VALUE,
-    "MODEL_CONCURRENCY": _ONE_VALUE,
-    "ORM_REFERENCE": "write it behind CAPUCHIN_ORM_MODEL's, after a comma",
-    "PATIENCE_SECONDS": _ONE_VALUE,
-    "PORT": "start `capuchin serve --port`",
-    "QUOTA_INSTALLATION": "CAPUCHIN_QUOTA_PERSON limits runs, CAPUCHIN_BUDGET_DAY dollars",
-    "QUOTA_REPOSITORY": "CAPUCHIN_QUOTA_PERSON limits runs, CAPUCHIN_BUDGET_DAY dollars",
-    "REVIEW_SECONDS": _ONE_VALUE,
-    "SCOUT_CONCURRENCY": _ONE_VALUE,
-    "SIGNING_EMAIL": "write it in front of CAPUCHIN_SIGNING_KEY's path, with a colon",
-    "STOP_SECONDS": _ONE_VALUE,
-}
-"""Variables of earlier versions, without `CAPUCHIN_`, and what to do without."""
 
 MIXTURE: Final = (Generator(machine="explore"), Generator(machine="fixed"))
 """Two of each in a first wave of four: they fail in different ways, so that their agreement says
@@ -445,7 +412,7 @@ class Settings(
         return "" if self.one_shot else self.app_name
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
         """Read the process environment (or `environ`).
 
         Raises:
@@ -454,7 +421,7 @@ class Settings(
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
         for name in sorted(env):
             prefix, _, rest = name.partition("CAPUCHIN_")
-            if not prefix and (why := REMOVED.get(rest)) and env[name]:
+            if not prefix and (why := REMOVED["variables"].get(rest)) and env[name]:
                 raise SettingsError(f"{name} no longer exists: {why}. Unset it.")
         values: dict[str, Any] = {
             name: env[variable_name(name)]

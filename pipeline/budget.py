@@ -1,7 +1,5 @@
 """Ceilings on money: each call reserves its worst cost first and gives back what it did not use."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -49,7 +47,7 @@ class SharedBudget(Protocol):
 class Reservation:
     """Money reserved for one call, until `settle`."""
 
-    def __init__(self, budget: Budget, dollars: float, shared: Grant | None) -> None:
+    def __init__(self, budget: "Budget", dollars: float, shared: Grant | None) -> None:
         self.dollars = dollars
         self._budget = budget
         self._shared = shared

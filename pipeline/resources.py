@@ -1,7 +1,5 @@
 """What the steps of a run work with, passed whole; a machine driven on a budget."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from pipeline.data.types import NOT_FIXED
 from pipeline.languages.language import PromptLanguage
 from pipeline.languages.registry import main_language, name_language
 from pipeline.machine import Machine, drive
-from pipeline.models.base import Model
+from pipeline.models.base import Model, Price
 from pipeline.models.wrappers import UNLIMITED, RunClock
 from pipeline.run_errors import BudgetSpent
 from pipeline.state import Phase, S
@@ -92,7 +90,7 @@ class Workspace:
         """Report what the run does now; see `Doing`."""
         self.report(Doing(text))
 
-    def with_model(self, model: Model, solvers: Mapping[str, Model] | None = None) -> Resources:
+    def with_model(self, model: Model, solvers: Mapping[str, Model] | None = None) -> "Resources":
         """The same with models; see `Resources`."""
         return Resources(**vars(self), model=model, solvers=solvers or {})
 
@@ -111,7 +109,12 @@ class Resources(Workspace):
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers, by the names that generators give them."""
 
-    async def start_clock(self) -> Resources:
+    @property
+    def ceiling(self) -> float:
+        """What the run may cost, in US dollars; 0 where the solver is free."""
+        return self.options.dollars if self.model.profile.price != Price() else 0
+
+    async def start_clock(self) -> "Resources":
         """The same with the clock of the run in the store."""
         clock = await RunClock.open(self.store, self.options.minutes)
         return dataclasses.replace(self, clock=clock)

@@ -33,8 +33,8 @@ from pipeline.workflows.outcome import (
     save_end,
 )
 from pipeline.workflows.pictures import read_pictures
-from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
-from pipeline.workflows.prove import prove
+from pipeline.workflows.plan import Plan, plan, samples_sentence
+from pipeline.workflows.prove import Prover
 from pipeline.workflows.reproduce import add_findings
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
 
@@ -95,9 +95,7 @@ class Solver:
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
         context = await add_search(issue, context, r, self._models.prm)
-        estimate = estimate_cost(context, r.model.profile, r.options)
-        await r.store.save(ESTIMATE_KEY, estimate)
-        await r.begin("edits", samples_sentence(estimate, r.options))
+        await r.begin("edits", samples_sentence(r.options, r.ceiling))
         ahead = RegressionSuite(r).prepare([file.path for file in context.files[:3]])
         async with run_beside(ahead, Exception):  # the judge asks for the same again
             sampler = Sampler(r, unseen=triage.unseen)
@@ -130,9 +128,7 @@ class Solver:
             )
         if r.options.all_revisions:
             await vote_on_revisions(judged.table, r)
-        result, judged = await prove(
-            issue, context, candidates, judged, judge=judge, sampler=sampler, resources=r
-        )
+        result, judged = await Prover(issue, context, judge, sampler, r).prove(candidates, judged)
         if isinstance(result, NoFix):
             return result
         return await try_others(add_findings(result, judged), judged, r)

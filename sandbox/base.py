@@ -3,14 +3,9 @@
 `Program` (in `program.py`) is what goes in; the exceptions are in `errors.py`.
 """
 
-from __future__ import annotations
+from typing import Protocol
 
-from typing import TYPE_CHECKING, Protocol
-
-from sandbox.program import Execution, Program
-
-if TYPE_CHECKING:
-    from sandbox.program import CommandRun
+from sandbox.program import CommandRun, Execution, Program
 
 
 class Sandbox(Protocol):

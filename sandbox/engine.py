@@ -1,7 +1,5 @@
 """What an engine can do, wherever its sandboxes run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -82,7 +80,7 @@ class Engine(Protocol):
 
     async def collect(self, *, max_bytes: int) -> int: ...
 
-    async def clean(self, *, live_runs: Collection[str]) -> CleanupResult: ...
+    async def clean(self, *, live_runs: Collection[str]) -> "CleanupResult": ...
 
     async def close(self) -> None: ...
 
@@ -94,7 +92,7 @@ class CleanupResult:
     containers: int = 0
     image_bytes: int = 0
 
-    def __add__(self, other: CleanupResult) -> CleanupResult:
+    def __add__(self, other: "CleanupResult") -> "CleanupResult":
         return CleanupResult(
             self.containers + other.containers, self.image_bytes + other.image_bytes
         )

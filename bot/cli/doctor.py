@@ -1,7 +1,5 @@
 """`capuchin doctor`: checks that everything Capuchin needs is there and works."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -52,7 +50,7 @@ _FOR_BOT: Final = frozenset(
 """The checks of what `capuchin fix` with a local repository does without."""
 
 
-def render_checks(checks: Sequence[HealthCheck]) -> str:
+def render_checks(checks: "Sequence[HealthCheck]") -> str:
     """One line for each check, with what to do: first what `capuchin fix` needs."""
     groups = (("fix", [c for c in checks if c.name not in _FOR_BOT]),
               ("bot", [c for c in checks if c.name in _FOR_BOT]))  # fmt: skip
@@ -66,7 +64,7 @@ def render_checks(checks: Sequence[HealthCheck]) -> str:
     )
 
 
-def _render_check(check: HealthCheck) -> str:
+def _render_check(check: "HealthCheck") -> str:
     mark = "skip" if check.skipped else "ok  " if check.works else "FAIL"
     return f"{mark} {check.name}: {check.found}{f' -> {check.mend}' if check.mend else ''}\n"
 

@@ -36,7 +36,6 @@ from bot.git.mirrors import Mirrors
 from bot.runner.models import check_models
 from bot.runner.sandbox import FIX_OWNER
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.concurrency import gather_all
 from pipeline.data.options import Options, Strategy
 from pipeline.run_errors import OtherFormat
@@ -160,9 +159,7 @@ async def _fix(request: FixRequest, settings: Settings | None, out: Path) -> int
         runner,
         report_progress,
     ):
-        outcome = await runner.solve(
-            job, store, in_flight=InFlightWork(), on_progress=report_progress
-        )
+        outcome = await runner.solve(job, store, on_progress=report_progress)
     if is_new and outcome.image:
         seconds = (*known.seconds, time.monotonic() - began)[-20:]
         dollars = (*known.dollars, outcome.dollars)[-20:]

@@ -1,7 +1,5 @@
 """The display of a terminal: the stages, what is counted, the cost and the time left, in place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console, Group, RenderableType
@@ -23,7 +21,7 @@ MOST_LINES = 100
 """Of the chosen edit, shown in color."""
 
 
-def choose_live_display(*, stages: bool) -> LiveDisplay | None:
+def choose_live_display(*, stages: bool) -> "LiveDisplay | None":
     """A display on the terminal at standard error; None if it cannot move its cursor or color."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     if console.is_dumb_terminal or console.no_color:  # TERM=dumb, NO_COLOR

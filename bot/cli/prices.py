@@ -1,7 +1,5 @@
 """`capuchin prices check`: shows the price of each configured model, and its source."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -56,7 +54,7 @@ def _check(args: argparse.Namespace) -> int:
     return 0 if known else FAILED
 
 
-def _list_models(settings: Settings, table: PriceTable) -> list[Row]:
+def _list_models(settings: Settings, table: "PriceTable") -> list[Row]:
     from pipeline.models.spec import look_up, parse_specs
 
     rows: list[Row] = []

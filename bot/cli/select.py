@@ -23,7 +23,6 @@ from bot.cli.run_input import WrongUsage, fetch_history, find_commit, list_refs
 from bot.runner.models import check_models, is_solver_set
 from bot.runner.sandbox import SELECT_OWNER
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.codebase.git import GitFailed, git
 from pipeline.data.types import CommitSha
 from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
@@ -111,7 +110,6 @@ async def _select(request: SelectRequest, settings: Settings | None, out: Path) 
             job,
             edits,
             store,
-            in_flight=InFlightWork(),
             on_progress=report_progress,
             tests=tests,
         )

@@ -1,7 +1,5 @@
 """Measures what the wall time of a run goes into."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Generator
@@ -49,7 +47,7 @@ class Stopwatch:
         self._processor: defaultdict[str, float] = defaultdict(float)
         self._stage = ""
 
-    def __enter__(self) -> Stopwatch:
+    def __enter__(self) -> "Stopwatch":
         add_observer(NAME, self._observe)
         return self
 

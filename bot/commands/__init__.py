@@ -1,5 +1,5 @@
 """Executes the commands that people give in comments.
 
 Imports runs, follow-up, admission, comments, the queue and storage.
-Start at `dispatch.py`, which lists the verbs.
+Start at `dispatch.py`; `verbs.py` ends with their table.
 """

@@ -1,12 +1,10 @@
 """The type of a verb, and the context of a command.
 
 To add a verb, write a `CommandHandler` in a file of its own and add a line to `VERBS`
-(`bot/commands/dispatch.py`).
+(`bot/commands/verbs.py`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
@@ -32,7 +30,6 @@ class CommandContext:
     queue: RunQueue
     settings: Settings
     loaded_config: EffectiveConfig | LayerProblem
-    verbs: Mapping[str, Verb]
 
     @property
     def config(self) -> RepoConfig:

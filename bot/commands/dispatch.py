@@ -1,32 +1,15 @@
 """Executes queued requests: checks who gave a command, acknowledges it, calls its verb."""
 
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
 
 from bot.admission.check import refuse
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
 from bot.commands.command import Answer, CommandContext, Verb
 from bot.commands.remarks import answer_mention, answer_remark
-from bot.commands.report import show_stats
-from bot.commands.verbs import (
-    draw_more,
-    explain,
-    fix,
-    is_stopped_since,
-    judge,
-    raise_budget,
-    show_config,
-    show_help,
-    show_status,
-    start_command,
-    start_run,
-    stop,
-    use,
-)
+from bot.commands.verbs import VERBS, is_stopped_since, start_run
 from bot.comments import replies
 from bot.comments.replies import Reply
 from bot.data.refusal import Stranger
@@ -39,7 +22,6 @@ from bot.data.request import (
     SetUpRequest,
     StartOutcome,
 )
-from bot.data.run import CommentLocation, Mode
 from bot.errors import Forbidden, NotFound, RunFailed, TryLater, describe_cause, translate_errors
 from bot.followup.feedback import WRITERS, acknowledge_comment
 from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
@@ -56,61 +38,6 @@ from bot.storage.requests import QueuedRequest
 from bot.webhooks.command_text import is_talk, nearest_verb
 from prompts.text import join_names
 
-EVERYWHERE: Final = frozenset(CommentLocation)
-
-VERBS: Final[Mapping[str, Verb]] = {
-    "fix": Verb(
-        "Fix this issue. On one of my pull requests: do what this comment says.",
-        fix,
-        words="[anyway]",
-        places=EVERYWHERE,
-    ),
-    "retry": Verb("Start again from the beginning.", start_command(Mode.FIX), words="[anyway]"),
-    "plan": Verb(
-        "Dry run: show where I would look, a reproduction test, and what a fix would cost.",
-        start_command(Mode.PLAN),
-    ),
-    "judge": Verb(
-        "Compare pull requests that others opened for this issue. I push nothing.",
-        judge,
-        words="#12 #34",
-    ),
-    "use": Verb(
-        "Put another of my edits into my pull request: A is the one I chose.",
-        use,
-        words="B",
-        places=EVERYWHERE,
-    ),
-    "more": Verb(
-        "Continue a finished run: draw further samples beside those that it has.",
-        draw_more,
-        words="[4]",
-        places=EVERYWHERE,
-    ),
-    "budget": Verb(
-        "Raise the ceiling of the run under way, in US dollars, up to the repository's for a day; "
-        "where it has none, up to twice.",
-        raise_budget,
-        words="15",
-    ),
-    "stop": Verb("Stop working on this now.", stop, places=EVERYWHERE),
-    "status": Verb("Show what I am doing.", show_status, places=EVERYWHERE),
-    "explain": Verb("Explain why the latest run ended as it did.", explain, places=EVERYWHERE),
-    "stats": Verb(
-        "Show the results of my work in this repository: merged, closed, reverted, and the cost.",
-        show_stats,
-        words="[days]",
-        places=EVERYWHERE,
-    ),
-    "config": Verb(
-        "Show the settings in force here. `propose`: open a pull request with a settings file.",
-        show_config,
-        words="[propose]",
-        places=EVERYWHERE,
-    ),
-    "help": Verb("Show this list.", show_help, places=EVERYWHERE),
-}
-
 logger = logging.getLogger(__name__)
 
 
@@ -120,7 +47,6 @@ class CommandDispatcher:
 
     settings: Settings
     github: GitHubApp
-    verbs: Mapping[str, Verb]
 
     async def __call__(self, item: QueuedRequest, queue: RunQueue) -> RetryLater | None:
         """Execute a request; returns `RetryLater` if it must run again. See `ExecuteRequest`."""
@@ -196,11 +122,11 @@ class CommandDispatcher:
         self, repo: Repository, item: QueuedRequest, request: CommandRequest, queue: RunQueue
     ) -> RetryLater | None:
         command = request.command
-        verb = self.verbs.get(command.verb or "help")
-        meant = nearest_verb(command.verb, self.verbs)
+        verb = VERBS.get(command.verb or "help")
+        meant = nearest_verb(command.verb, VERBS)
         talks = is_talk(command)
         found = await read_config(repo)
-        ctx = CommandContext(item, request, repo, queue, self.settings, found, self.verbs)
+        ctx = CommandContext(item, request, repo, queue, self.settings, found)
         if not ctx.config.enabled:
             return None
         if not await is_trusted(repo, request.by, ctx.config.trust):
@@ -221,20 +147,21 @@ class CommandDispatcher:
         if not command.begins_line:
             known = command.verb if verb is not None else "help"
             answer = Reply.IN_MID_LINE.format(name=self.settings.app_name, verb=known)
-            return await _reply_and_react(ctx, answer, "confused")
-        if verb is None:
+        elif verb is None:
             answer = replies.no_such_verb(self.settings.app_name, command.verb, meant)
-            return await _reply_and_react(ctx, answer, "confused")
-        if request.location not in verb.places:
+        elif request.location not in verb.places:
             answer = Reply.WRONG_PLACE.format(verb=code(command.verb, 40))
-            return await _reply_and_react(ctx, answer, "confused")
-        answer = await verb.handler(ctx)
-        if command.others and not isinstance(answer, RetryLater):
-            left = Reply.OTHERS_LEFT.format(
-                verbs=join_names([f"`{one}`" for one in command.others])
-            )
-            answer = "\n\n".join(filter(None, (answer, left)))
-        return await _reply_and_react(ctx, answer, "+1")
+        else:
+            return await _carry_out(ctx, verb)
+        return await _reply_and_react(ctx, answer, "confused")
+
+
+async def _carry_out(ctx: CommandContext, verb: Verb) -> RetryLater | None:
+    answer, others = await verb.handler(ctx), ctx.request.command.others
+    if others and not isinstance(answer, RetryLater):
+        left = Reply.OTHERS_LEFT.format(verbs=join_names([f"`{one}`" for one in others]))
+        answer = "\n\n".join(filter(None, (answer, left)))
+    return await _reply_and_react(ctx, answer, "+1")
 
 
 async def _reply_and_react(

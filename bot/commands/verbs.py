@@ -1,11 +1,13 @@
-"""All verbs except `stats`.
+"""The table of verbs, and what each does.
 
 Every effect is find-or-create, because the command may run again.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from bot.commands.command import Answer, CommandContext, CommandHandler
+from bot.commands.command import Answer, CommandContext, CommandHandler, Verb
+from bot.commands.report import show_stats
 from bot.comments import candidates as candidate_texts
 from bot.comments import replies, settings_file
 from bot.comments.replies import Reply
@@ -394,7 +396,7 @@ async def show_config(ctx: CommandContext) -> str:
 
 
 async def show_help(ctx: CommandContext) -> str:
-    rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
+    rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in VERBS.items()]
     settings = ctx.settings
     return replies.help_text(settings.app_name, ctx.repo.identity.slug, rows, settings.label)
 
@@ -423,3 +425,59 @@ async def _with_spending(ctx: CommandContext, run: Run) -> Run:
         return run
     ledger = await ctx.queue.storage.checkpoints(run.id).load(LEDGER_KEY, Ledger)
     return replace(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
+
+
+EVERYWHERE: Final = frozenset(CommentLocation)
+
+VERBS: Final[Mapping[str, Verb]] = {
+    "fix": Verb(
+        "Fix this issue. On one of my pull requests: do what this comment says.",
+        fix,
+        words="[anyway]",
+        places=EVERYWHERE,
+    ),
+    "retry": Verb("Start again from the beginning.", start_command(Mode.FIX), words="[anyway]"),
+    "plan": Verb(
+        "Dry run: show where I would look, a reproduction test, and what a fix would cost.",
+        start_command(Mode.PLAN),
+    ),
+    "judge": Verb(
+        "Compare pull requests that others opened for this issue. I push nothing.",
+        judge,
+        words="#12 #34",
+    ),
+    "use": Verb(
+        "Put another of my edits into my pull request: A is the one I chose.",
+        use,
+        words="B",
+        places=EVERYWHERE,
+    ),
+    "more": Verb(
+        "Continue a finished run: draw further samples beside those that it has.",
+        draw_more,
+        words="[4]",
+        places=EVERYWHERE,
+    ),
+    "budget": Verb(
+        "Raise the ceiling of the run under way, in US dollars, up to the repository's for a day; "
+        "where it has none, up to twice.",
+        raise_budget,
+        words="15",
+    ),
+    "stop": Verb("Stop working on this now.", stop, places=EVERYWHERE),
+    "status": Verb("Show what I am doing.", show_status, places=EVERYWHERE),
+    "explain": Verb("Explain why the latest run ended as it did.", explain, places=EVERYWHERE),
+    "stats": Verb(
+        "Show the results of my work in this repository: merged, closed, reverted, and the cost.",
+        show_stats,
+        words="[days]",
+        places=EVERYWHERE,
+    ),
+    "config": Verb(
+        "Show the settings in force here. `propose`: open a pull request with a settings file.",
+        show_config,
+        words="[propose]",
+        places=EVERYWHERE,
+    ),
+    "help": Verb("Show this list.", show_help, places=EVERYWHERE),
+}

@@ -8,14 +8,14 @@ from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
 from bot.comments.unpublished import fold_selection, publish_reason
 from bot.comments.vote_table import render_vote_table
+from bot.data.failure import SENTENCES
 from bot.data.job import Outcome
 from bot.data.marks import EDIT_TABLE
-from bot.data.refusal import SwapProblem
 from bot.data.run import Run
 from bot.errors import SwapRefused
 from bot.safe_text import block, code, details, prose
 from pipeline.data.suite_reports import TestOutcome
-from pipeline.data.types import NoFix, NoFixReason, Selection
+from pipeline.data.types import NoFix, Selection
 from pipeline.languages.registry import read_test_outcome
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
@@ -89,26 +89,6 @@ def render_swap(run: Run, number: int, selection: Selection) -> str:
     )
 
 
-_NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
-    "run expired": "I no longer have the run that opened the pull request.",
-    "edits expired": "I no longer have the edits of that run.",
-    "pull request closed": "#{number} is no longer open.",
-    "no such edit": "I have no edit {letter} for it.",
-    "already there": "#{number} already holds edit {letter}.",
-    "changed after review": (
-        "I have since changed #{number} in response to a review, and another edit would undo "
-        "that. Please request the change that you want in a review."
-    ),
-    "pushed by others": (
-        "Somebody else has pushed to the branch of #{number}, and I do not overwrite their work."
-    ),
-    "edit conflicts": (
-        "The branch of #{number} stands on newer commits, and edit {letter} conflicts with them."
-    ),
-    "forbidden path": "I am not allowed to push that edit: {words}.",
-}
-
-
 def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
     letter = to_letter(run.candidate - 1)
     if test := refused.test:
@@ -122,31 +102,13 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
         again = f"`/{name} use {letter}` then tries it again, and asks no model for it."
         why = "\n\n".join((publish_reason(refused.facts), again, fold_selection(refused.edit)))
     else:
-        why = _NO_SWAP_REASONS[refused.problem].format(
+        why = SENTENCES["no_swap"][refused.problem]["sentence"].format(
             number=refused.number, letter=letter, words=prose(refused.facts.words, 600)
         )
     return render_status(run, f"I left the pull request unchanged. {why}")
 
 
-_ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
-    "empty repository": "The repository has no files.",
-    "no source files": "There is no code here that I could run.",
-    "no reproduction": "No independent test shows that the issue is fixed.",
-    "no edit": "No edit is left to choose from; why stands below.",
-    "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",
-    "edits break tests": "Each breaks tests that pass today, or forges their results.",
-    "not sure enough": "The best one is too likely to be wrong.",
-    "out of budget": "The spending limit was reached before a test was written.",
-    "out of time": "The time limit was reached before a test was written.",
-}
-PULL_PROBLEMS: Final = {
-    "missing": "There is no pull request with this number here.",
-    "closed": "It is closed.",
-    "merged": "It is already merged.",
-    "unrelated": "It has no history in common with the default branch.",
-    "commits gone": "Its commits no longer exist.",
-    "unreadable": "git could not read it.",
-}
+PULL_PROBLEMS: Final = {name: row["sentence"] for name, row in SENTENCES["not_compared"].items()}
 
 
 def render_verdict(chosen: Outcome[Choice]) -> str:
@@ -186,7 +148,7 @@ def render_pull_verdict(run: Run, chosen: Outcome[Choice]) -> str:
 
 
 def abstention_reason(no: NoFix) -> str:
-    return _ABSTENTION_REASONS.get(no.reason, "None of them is eligible.")
+    return SENTENCES["no_fix"][no.reason].get("judged", "None of them is eligible.")
 
 
 def _choice_sentence(judged: Judgement) -> str:

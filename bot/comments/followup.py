@@ -1,19 +1,19 @@
 """Comments and check runs on our own pull requests. Untrusted values are made inert."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 from bot.comments.failures import failure_reason, stop_reason
 from bot.comments.status import tell_spent
 from bot.comments.unpublished import fold_edit
-from bot.data.failure import Failure, FailureFacts
+from bot.data.failure import SENTENCES, Failure, FailureFacts
 from bot.data.run import Run
 from bot.safe_text import block, code, details, prose
 from pipeline.data.suite_reports import TestOutcome
 from pipeline.data.types import CommitSha
 from pipeline.reproduction.red_green import show_command
-from pipeline.workflows.verify import Verification, VerificationVerdict
+from pipeline.workflows.verify import Verification
 from prompts.text import pluralize
 from sandbox.program import Ending, Execution
 
@@ -104,30 +104,7 @@ def check_title(found: Verification) -> str:
         times = len(found.before)
         which = "" if found.path else "The script: "
         return f"{which}Fails before, passes after ({times} of {pluralize(times, 'run')})"
-    return _VERDICTS[found.verdict][0]
-
-
-_VERDICTS: Final[Mapping[VerificationVerdict, tuple[str, str]]] = {
-    "flaky": (
-        "Flaky: the test does not always give the same result",
-        "This test is flaky, so I do not count it as evidence. Please remove what makes its result "
-        "vary (time, order, randomness).",
-    ),
-    "passes without": (
-        "No evidence: the test passes without the change",
-        "The base branch may already contain a fix for the issue.",
-    ),
-    "fails with": (
-        "The test does not pass with the change",
-        "The log below shows why. Please review the change again.",
-    ),
-    "not run": (
-        "The test was not run",
-        "Its runner reached no verdict on the test, so this says nothing about the change. The log "
-        "below shows why.",
-    ),
-}
-"""Titles, and advice for the maintainer."""
+    return SENTENCES["verification"][found.verdict]["sentence"]
 
 
 def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
@@ -140,7 +117,11 @@ def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
         f"| without the change | {_pass_fail_cells(found.outcomes_before)} |\n"
         f"| with the change | {_pass_fail_cells(found.outcomes_after)} |"
     )
-    return text if found.verdict == "shown" else f"{text}\n\n{_VERDICTS[found.verdict][1]}"
+    return (
+        text
+        if found.verdict == "shown"
+        else f"{text}\n\n{SENTENCES['verification'][found.verdict]['advice']}"
+    )
 
 
 def check_text(found: Verification) -> str:

@@ -119,15 +119,14 @@ def pull_body(
     `destinations` is the note on the hosts that received code; `revises`: reviews are
     answered; `absent` are the paths of submodules and files of Git LFS that were not fetched.
     """
-    for characters in (12_000, 5_000, 2_000, 600):  # of each log
+    text = ""
+    for characters in (12_000, 5_000, 2_000, 600, 100):  # of each log
         text = _render_body(
             run, selection, accounts, characters, template, destinations, absent, revises=revises
         )
         if len(text) <= BODY_CHARACTERS:
-            return text
-    return _render_body(
-        run, selection, accounts, 100, template, destinations, absent, revises=revises
-    )
+            break
+    return text
 
 
 def _render_body(

@@ -24,7 +24,7 @@ from bot.repo_config.model import LayerProblem
 from bot.safe_text import code, details, prose
 from pipeline.data.code_places import Context
 from pipeline.data.types import NoFix, Selection
-from pipeline.workflows.plan import Plan, assumption, price_range
+from pipeline.workflows.plan import Plan, price_range
 from prompts.text import describe_dollars, pluralize
 
 
@@ -210,8 +210,6 @@ def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None
         "plan",
         plan=plan,
         most_files=15,
-        assumption=assumption(plan.estimate),
         earlier=price_range(*earlier) if earlier else "",
-        guess=price_range(plan.estimate.least or plan.estimate.dollars, plan.estimate.dollars),
     )
     return render_status(run, text)

@@ -1,8 +1,7 @@
 """The runner's requests and results."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final, Generic, TypeVar, cast
@@ -43,6 +42,8 @@ class Job:
     """The store shared by the jobs of a repository; None: they share nothing."""
     as_of: date | None = None
     """The day as of which packages are installed; None: the day of the commit."""
+    billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Surrounds every call that costs money."""
     listen: Callable[[], Awaitable[Sequence[str]]] | None = None
     describe: Callable[[], Awaitable[str]] | None = None
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
@@ -90,7 +91,7 @@ class Outcome(Generic[R]):
     def dollars(self) -> float:
         return sum(account.dollars for account in self.accounts)
 
-    def with_result(self, result: S) -> Outcome[S]:
+    def with_result(self, result: S) -> "Outcome[S]":
         return cast("Outcome[S]", replace(self, result=result))
 
 

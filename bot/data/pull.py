@@ -1,20 +1,15 @@
 """What we remember of our open pull requests."""
 
-from __future__ import annotations
-
 import re
 from textwrap import fill, shorten
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from pydantic import Field
 
+from bot.data.github_facts import CoAuthor, Identity
 from bot.data.run import Login, RepoRef, RunId
 from pipeline.data.types import CommitSha, Issue
 from sandbox.frozen import Frozen
-
-if TYPE_CHECKING:
-    from bot.data.github_facts import CoAuthor, Identity
-
 
 SIGN_OFF: Final = "sign-off"
 CO_AUTHOR: Final = "co-author"

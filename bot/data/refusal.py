@@ -1,4 +1,4 @@
-"""Why a run may not begin or continue, and why `use` cannot replace an edit."""
+"""Why a run may not begin or continue."""
 
 from typing import Literal, NamedTuple
 
@@ -33,18 +33,3 @@ def end_status(refusal: Refusal) -> RunStatus:
     if refusal in ("edited", "only pictures") or isinstance(refusal, ExistingWork):
         return RunStatus.NEEDS_CONFIRMATION
     return RunStatus.REFUSED
-
-
-SwapProblem = Literal[
-    "run expired",
-    "edits expired",
-    "pull request closed",
-    "no such edit",
-    "already there",
-    "test fails",
-    "changed after review",
-    "pushed by others",
-    "forbidden path",
-    "edit conflicts",
-    "push rejected",
-]

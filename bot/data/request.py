@@ -1,7 +1,5 @@
 """What an event, a label or a command asks the bot to do."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from enum import StrEnum
@@ -35,7 +33,7 @@ class Command(Frozen):
     others: tuple[str, ...] = ()
     """The verbs of further commands in the same comment, which are not carried out."""
 
-    def says_same(self, other: Command) -> bool:
+    def says_same(self, other: "Command") -> bool:
         """Whether both ask for the same, in whatever words."""
         mine, theirs = (
             (one.verb, one.begins_line, one.anyway, one.numbers, one.dollars, one.letter)
@@ -299,7 +297,7 @@ class LabelEvent(NamedTuple):
     from_sweep: bool
 
     @classmethod
-    def from_request(cls, request: RunRequest) -> LabelEvent | None:
+    def from_request(cls, request: RunRequest) -> "LabelEvent | None":
         """None where nobody knows since when."""
         if request.at is None:
             return None

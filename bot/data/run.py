@@ -1,7 +1,5 @@
 """The nouns of the GitHub side. Plain frozen data: no clients, no I/O."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, NewType
@@ -92,7 +90,7 @@ class Mode(StrEnum):
         return self in (Mode.FOLLOW_UP, Mode.VERIFY)
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> "Lane":
         """Where the run waits for its turn."""
         return Lane.PULLS if self.is_follow_up or self is Mode.USE else Lane.ISSUES
 

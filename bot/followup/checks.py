@@ -1,7 +1,5 @@
 """What the repository's own checks say of a head, and the logs of those that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
@@ -29,7 +27,7 @@ class HeadChecks(NamedTuple):
     silent: Sequence[str] = ()
     """The names of those that are required and have not reported."""
 
-    def without(self, ignored: Collection[str]) -> HeadChecks:
+    def without(self, ignored: Collection[str]) -> "HeadChecks":
         """Those that count; a suite whose checks are all `ignored` does not."""
         runs = [run for run in self.runs if run.name not in ignored]
         gone = {run.app for run in self.runs} - {run.app for run in runs}
@@ -39,7 +37,7 @@ class HeadChecks(NamedTuple):
             [status for status in self.statuses if status.context not in ignored],
         )
 
-    def only(self, required: Collection[str]) -> HeadChecks:
+    def only(self, required: Collection[str]) -> "HeadChecks":
         """The `required` ones, those that have not reported too."""
         runs = [run for run in self.runs if run.name in required]
         statuses = [status for status in self.statuses if status.context in required]

@@ -1,7 +1,5 @@
 """Reads reviewers' feedback and answers it."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import re
@@ -51,7 +49,7 @@ class PullRun(RunContext):
     def base_branch(self) -> str:
         return self.pull.base_branch
 
-    async def update_record(self, **fields: Any) -> PullRun:
+    async def update_record(self, **fields: Any) -> "PullRun":
         """Save some fields of the record; the other fields stay as they are in Redis.
 
         Raises:

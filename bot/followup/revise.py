@@ -222,7 +222,6 @@ async def _revise(ctx: PullRun, code: Codebase, task: RevisionTask) -> Revision:
         await ctx.build_job(code, task.issue),
         task,
         ctx.work,
-        in_flight=ctx.lease.in_flight,
         on_progress=lambda _: None,
     )
 

@@ -60,14 +60,13 @@ async def _merge_with_base(ctx: PullRun, tip: Checkout, head: Checkout) -> Commi
     if not ctx.record.is_ours(head.base):
         return head.base
     await ctx.fetch(ctx.record.base)
-    both = await merge_commits(
+    return await merge_commits(
         tip.git_dir,
         base=ctx.record.base,
         ours=head.base,
         theirs=tip.base,
         identity=ctx.repo.identity,
     )
-    return both.commit if both else None
 
 
 async def _verify(ctx: PullRun, tip: Checkout, commit: CommitSha) -> Verification:

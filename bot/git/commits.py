@@ -3,16 +3,16 @@
 https://developercertificate.org, https://www.conventionalcommits.org
 
 Mirrors have no history, so both commits get the same artificial parent for the merge.
-"""
 
-from __future__ import annotations
+Every function that reads a repository raises `GitFailed` if it is damaged.
+"""
 
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from bot.data.github_facts import Identity
 from bot.data.pull import CONVENTIONAL, CommitStyle
@@ -20,14 +20,11 @@ from bot.data.run import Login, now
 from bot.errors import UnfitDiff
 from bot.git.mirrors import Remote
 from bot.github.http import log_act
+from bot.github.repository import Repository
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.data.types import CommitSha
 from sandbox.scratch import scratch_folder
-
-if TYPE_CHECKING:
-    from bot.github.repository import Repository
-
 
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md", "agents.md",
@@ -135,7 +132,6 @@ async def create_commit(
 
     Raises:
         UnfitDiff: the diff does not apply, or changes `.git` or `.github`.
-        GitFailed: the repository is damaged.
     """
     with scratch_folder("index") as folder:
         index = {"GIT_INDEX_FILE": str(folder / "index")}
@@ -150,23 +146,13 @@ async def create_commit(
     return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
 
 
-async def copy_commit(
-    git_dir: Path,
-    *,
-    parent: CommitSha,
-    source: CommitSha,
-    message: str,
-    author: Identity,
+async def commit_files(
+    git_dir: Path, *parents: CommitSha, files: CommitSha, message: str, author: Identity,
     at: datetime,
-) -> CommitSha:
-    """Commit the files of the commit `source` on top of `parent` and return the SHA.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
-    found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{source}^{{tree}}")
-    tree = found.decode().split()[-1]
-    return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
+) -> CommitSha:  # fmt: skip
+    """Commit the files of the commit `files` on top of `parents`, two for a merge; its SHA."""
+    tree = (await read_commit(git_dir, files)).tree
+    return await _commit_tree(git_dir, tree, message, signature_env(author, at), *parents)
 
 
 class StoredCommit(NamedTuple):
@@ -176,11 +162,7 @@ class StoredCommit(NamedTuple):
 
 
 async def list_commits(git_dir: Path, *, since: CommitSha, head: CommitSha) -> list[CommitSha]:
-    """The commits from `since`, which is left out, to `head`, along first parents, oldest first.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
+    """The commits from `since`, which is left out, to `head`, along first parents, oldest first."""
     listing = await git(git_dir, "rev-list", "--reverse", "--first-parent", f"{since}..{head}")
     return [CommitSha(sha) for sha in listing.decode().split()]
 
@@ -213,28 +195,12 @@ async def list_changed_files(
     return found
 
 
-async def merge_branch(
-    git_dir: Path, *, ours: CommitSha, theirs: CommitSha, files: CommitSha, message: str,
-    author: Identity, at: datetime,
-) -> CommitSha:  # fmt: skip
-    """Commit the files of the commit `files` as the merge of `theirs` into `ours`.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
-    tree = (await read_commit(git_dir, files)).tree
-    return await _commit_tree(git_dir, tree, message, signature_env(author, at), ours, theirs)
-
-
 async def replay_commits(
     git_dir: Path, *, onto: CommitSha, since: CommitSha, head: CommitSha, identity: Identity
 ) -> CommitSha | None:
     """Put the changes from `since` to `head`, commit by commit, on `onto`; None if one conflicts.
 
     Authors, dates and messages stay, so that equal arguments yield equal SHAs.
-
-    Raises:
-        GitFailed: the repository is damaged.
     """
     if onto == since:
         return head
@@ -245,7 +211,7 @@ async def replay_commits(
         )
         if merged is None:
             return None
-        tree = (await read_commit(git_dir, merged.commit)).tree
+        tree = (await read_commit(git_dir, merged)).tree
         raw = await git(git_dir, "cat-file", "commit", commit)
         rest = raw.split(b"\n", 2)[2]  # ours have a tree and one parent
         copy = f"tree {tree}\nparent {onto}\n{rest.decode()}"
@@ -308,11 +274,7 @@ async def write_commit(git_dir: Path, commit: str) -> CommitSha:
 
 
 async def have_same_workflows(git_dir: Path, one: CommitSha, other: CommitSha) -> bool:
-    """Whether GitHub lets an App without `workflows` push `one` where `other` is the default head.
-
-    Raises:
-        GitFailed: the repository is damaged.
-    """
+    """Whether an App without `workflows` may push `one` where `other` is the default head."""
     found = [await git(git_dir, "ls-tree", "-z", sha, ".github/workflows") for sha in (one, other)]
     return found[0] == found[1]
 
@@ -375,24 +337,16 @@ def signature_env(author: Identity, at: datetime) -> dict[str, str]:
     }
 
 
-class MergeResult(NamedTuple):
-    """`commit` has no parent: only its files are relevant."""
-
-    commit: CommitSha
-
-
 async def merge_commits(
     git_dir: Path, *, base: CommitSha, ours: CommitSha, theirs: CommitSha, identity: Identity
-) -> MergeResult | None:
-    """Apply the changes from `base` to `ours` to `theirs`; None if they conflict.
+) -> CommitSha | None:
+    """Apply the changes from `base` to `ours` to `theirs`: a commit of which only the files are
+    relevant; None if they conflict.
 
     It merges like GitHub (git-merge-tree(1)); the repository contains all three commits.
-
-    Raises:
-        GitFailed: the repository is damaged.
     """
     if theirs == base:
-        return MergeResult(ours)
+        return ours
     root = await _commit_copy(git_dir, base, identity)
     left = await _commit_copy(git_dir, theirs, identity, root)
     right = await _commit_copy(git_dir, ours, identity, root)
@@ -403,7 +357,7 @@ async def merge_commits(
             return None
         raise
     tree = found.decode().split("\n", 1)[0].strip()
-    return MergeResult(await _merge_commit_tree(git_dir, tree, identity))
+    return await _merge_commit_tree(git_dir, tree, identity)
 
 
 async def is_merge_of(
@@ -419,10 +373,7 @@ async def is_merge_of(
     both = await merge_commits(git_dir, base=base, ours=ours, theirs=theirs, identity=identity)
     if both is None:
         return False
-    trees = [
-        await git(git_dir, "rev-parse", "--verify", f"{commit}^{{tree}}")
-        for commit in (merge, both.commit)
-    ]
+    trees = [(await read_commit(git_dir, commit)).tree for commit in (merge, both)]
     return trees[0] == trees[1]
 
 

@@ -4,8 +4,6 @@ The token is in an anonymous file in memory (memfd_create(2)) that git inherits;
 credential helper, which git uses only for this host, prints it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -81,7 +79,7 @@ class Remote:
     @classmethod
     def on_github(
         cls, github_url: str, full_name: str, token: Callable[[], Awaitable[str]] | None
-    ) -> Remote:
+    ) -> "Remote":
         """The repository `owner/name` of the GitHub at `github_url`."""
         return cls(f"{github_url.rstrip('/')}/{full_name}.git", token)
 

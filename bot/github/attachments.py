@@ -1,7 +1,5 @@
 """Pictures and files that people attach to an issue, fetched from GitHub alone."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping
@@ -115,7 +113,7 @@ class AttachmentReader:
             timeout=_TIMEOUT_SECONDS, headers={"Accept-Encoding": "identity"}
         )
 
-    async def __aenter__(self) -> AttachmentReader:
+    async def __aenter__(self) -> "AttachmentReader":
         await self._client.__aenter__()
         return self
 

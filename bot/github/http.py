@@ -236,6 +236,13 @@ class GitHubClient:
         path = api_path(*self._root, *segments)
         return (await self.request("GET", path, params=params or None)).json()
 
+    async def find(self, *segments: str | int, **params: Any) -> Any:
+        """As `get`; None where nothing is there."""
+        try:
+            return await self.get(*segments, **params)
+        except NotFound:
+            return None
+
     async def read_tail(self, *segments: str | int, most: int) -> str:
         """The last `most` bytes of a text that GitHub keeps elsewhere, such as a log.
 

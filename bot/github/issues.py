@@ -44,12 +44,10 @@ class Issues:
         self._own_login = own_login.lower()
 
     async def get(self, number: int) -> IssueFacts | None:
-        try:
-            found = IssueFacts.model_validate(await self._api.get("issues", number))
-        except NotFound:
-            return None
+        found = await self._api.find("issues", number)
         # GitHub redirects the URL of a transferred issue to its new number.
-        return found if found.number == number else None
+        is_there = found is not None and found["number"] == number
+        return IssueFacts.model_validate(found) if is_there else None
 
     async def get_edit_time(self, issue: IssueFacts) -> datetime | None:
         """When the title or text was last edited; None if never.
@@ -134,19 +132,11 @@ class Issues:
         return Reactions(self._api, self.is_own, "issues", *what)
 
     async def create_label(self, name: str, description: str) -> None:
-        async def find() -> bool | None:
-            try:
-                await self._api.get("labels", name)
-            except NotFound:
-                return None
-            return True
-
-        async def create() -> bool:
-            json = {"name": name, "description": description, "color": "8a5a2b"}
-            await self._api.send("POST", "labels", json=json)
-            return True
-
-        await self._api.find_or_create(find, create)
+        json = {"name": name, "description": description, "color": "8a5a2b"}
+        await self._api.find_or_create(
+            lambda: self._api.find("labels", name),
+            lambda: self._api.send("POST", "labels", json=json),
+        )
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels; GitHub creates missing labels in the repository."""

@@ -3,8 +3,6 @@
 https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from pipeline.codebase.commit import LARGEST_FILE
 
@@ -29,13 +27,11 @@ class _Download(BaseModel):
     header: dict[str, str] = {}
 
 
-class _Actions(BaseModel):
-    download: _Download | None = None
-
-
 class _Object(BaseModel):
     oid: str
-    actions: _Actions = _Actions()
+    download: _Download | None = Field(
+        default=None, validation_alias=AliasPath("actions", "download")
+    )
 
 
 class _Answer(BaseModel):
@@ -77,8 +73,8 @@ async def fetch_large_files(
             except (httpx.HTTPError, ValidationError):
                 break
             for one in found:
-                if one.actions.download and one.oid in due:
-                    await _download(client, one.actions.download, folder / one.oid, due[one.oid])
+                if one.download and one.oid in due:
+                    await _download(client, one.download, folder / one.oid, due[one.oid])
     return left
 
 

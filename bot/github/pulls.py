@@ -42,10 +42,8 @@ class Pulls:
         self._owner = owner
 
     async def get(self, number: int) -> PullRequestFacts | None:
-        try:
-            return PullRequestFacts.model_validate(await self._api.get("pulls", number))
-        except NotFound:
-            return None
+        found = await self._api.find("pulls", number)
+        return None if found is None else PullRequestFacts.model_validate(found)
 
     async def edit(self, number: int, **fields: str) -> None:
         await self._api.send("PATCH", "pulls", number, json=fields)
@@ -55,11 +53,8 @@ class Pulls:
 
         Both are branches or commits of the repository or of a fork.
         """
-        try:
-            found = await self._api.get("compare", f"{base}...{head}")
-        except NotFound:
-            return None
-        return CommitSha(found["merge_base_commit"]["sha"])
+        found = await self._api.find("compare", f"{base}...{head}")
+        return None if found is None else CommitSha(found["merge_base_commit"]["sha"])
 
     async def find_merged_with(self, commit: CommitSha) -> PullRequestFacts | None:
         """The merged pull request that brought `commit`; None if it came otherwise.

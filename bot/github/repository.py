@@ -78,10 +78,8 @@ class Repository:
         return await self._api.credential.get_token()
 
     async def get_facts(self) -> RepositoryFacts | None:
-        try:
-            return RepositoryFacts.model_validate(await self._api.get())
-        except NotFound:
-            return None
+        found = await self._api.find()
+        return None if found is None else RepositoryFacts.model_validate(found)
 
     async def get_permission(self, login: Login) -> str:
         """A person's permission: `admin`, `maintain`, `write`, `triage`, `read` or `none`."""
@@ -133,17 +131,12 @@ class Repository:
 
         https://docs.github.com/rest/branches/branches#get-a-branch
         """
-        try:
-            return str((await self._api.get("branches", *branch.split("/")))["name"])
-        except NotFound:
-            return None
+        found = await self._api.find("branches", *branch.split("/"))
+        return None if found is None else str(found["name"])
 
     async def get_workflows(self, branch: str) -> str:
         """What identifies the workflow files of a branch; empty if it has none."""
-        try:
-            found = await self._api.get("contents", ".github", ref=branch)
-        except NotFound:
-            return ""
+        found = await self._api.find("contents", ".github", ref=branch)
         listed = cast("list[dict[str, str]]", found if isinstance(found, list) else [])
         return next((one["sha"] for one in listed if one["name"] == "workflows"), "")
 
@@ -228,10 +221,7 @@ class Repository:
 
 
 async def _get_permission(api: RepositoryApi, login: Login) -> str:
-    try:
-        found = await api.get("collaborators", login, "permission")
-    except NotFound:
-        return "none"
+    found: dict[str, Any] = await api.find("collaborators", login, "permission") or {}
     # `permission` is only admin, write or read; `role_name` also distinguishes maintain and
     # triage, or names a custom role, whose base is in `permission`.
     role = str(found.get("role_name") or "")
@@ -241,11 +231,8 @@ async def _get_permission(api: RepositoryApi, login: Login) -> str:
 
 async def _read_file(api: RepositoryApi, *segments: str, ref: str | None = None) -> str | None:
     query = {} if ref is None else {"ref": ref}
-    try:
-        found = await api.get("contents", *segments, **query)
-    except NotFound:
-        return None
-    if isinstance(found, list):  # a folder
+    found = await api.find("contents", *segments, **query)
+    if found is None or isinstance(found, list):  # a folder
         return None
     file = FileFacts.model_validate(found)
     if file.type != "file" or file.encoding != "base64":

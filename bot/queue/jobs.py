@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from arq import ArqRedis, Retry, Worker, func
+from arq.constants import job_key_prefix
 from structlog.contextvars import bound_contextvars
 
 from bot.data.request import QueuedKind, RunRequest, StartOutcome, StartResult
@@ -71,16 +72,25 @@ class RunQueue:
     async def send_for(self, run: Run) -> None:
         await self.send(run.id, run.starts, run.mode.lane)
 
-    async def put(self, request: QueuedKind) -> bool:
-        """Keep a request until it is carried out; False when it was put in before."""
-        job = await self.arq.enqueue_job(
-            "carry_out",
-            encode_record(QueuedRequest(request=request)).decode(),
-            _job_id=self.storage.name_request_job(request.id),
-            _defer_until=await self.storage.requests.find_turn(request),
-            _expires=DELIVERY_SECONDS,
-        )
-        return job is not None
+    async def put(self, *requests: QueuedKind) -> bool:
+        """Keep requests of one pace until they are carried out; False when all were put in before.
+
+        They are due in their order, and before what the first of them leads to.
+        """
+        names = {self.storage.name_request_job(one.id): one for one in requests}
+        new = [name for name in names if not await self.arq.exists(job_key_prefix + name)]
+        turns = await self.storage.requests.find_turns(requests[0], len(new))
+        jobs = [
+            await self.arq.enqueue_job(
+                "carry_out",
+                encode_record(QueuedRequest(request=names[name])).decode(),
+                _job_id=name,
+                _defer_until=due,
+                _expires=due - now() + timedelta(seconds=DELIVERY_SECONDS),
+            )
+            for name, due in zip(new, turns, strict=True)
+        ]
+        return any(jobs)
 
     async def count_requests(self) -> int:
         """How many are not carried out yet."""

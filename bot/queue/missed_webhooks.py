@@ -1,7 +1,5 @@
 """What people did while no webhook came: labels, commands, stops, reviews, other settings."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta

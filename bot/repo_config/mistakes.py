@@ -3,33 +3,15 @@
 The same sentence is in every message and, by `errorMessage`, in an editor.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails
 
+from bot.data.removed_settings import REMOVED
 
-REMOVED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("adaptive", "attempts", "context_tokens", "execution_seconds", "finalists",
-         "nearby_seconds", "selection", "suite_seconds"),
-        'For an experiment: "capuchin fix --set KEY=VALUE".',
-    ),
-    "batch": "Every call is made at once.",
-    "include": "Name what not to read with `exclude`.",
-    "quota": "The operator limits the runs of a person; `budget.day` limits what they cost.",
-    **dict.fromkeys(
-        ("allow_lock_files", "evidence_runs", "monthly_summary", "stale_days",
-         "untrusted_comments"),
-        "It always has its default now.",
-    ),
-}  # fmt: skip
-"""Keys of earlier versions, and what to do without."""
 Node = dict[str, Any]
 """A JSON Schema, or a part of one."""
 
@@ -201,8 +183,8 @@ def _explain_key(root: Node, path: tuple[int | str, ...]) -> str:
     if not above and home:
         return explain_home(last, home)
     name = ".".join((*above, last))
-    if not above and last in REMOVED:
-        return f'"{last}" no longer exists. {REMOVED[last]}'
+    if not above and last in REMOVED["keys"]:
+        return f'"{last}" no longer exists. {REMOVED["keys"][last]}'
     if above and last in root["properties"]:
         return f'"{last}" does not belong below "{above[0]}": do not indent it.'
     known = find_node(root, path[:-1]).get("properties", {})

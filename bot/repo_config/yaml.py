@@ -4,8 +4,6 @@ libyaml parses 64 KiB in a few milliseconds, but composes nodes by recursion and
 nesting. Therefore its events are checked first.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -59,7 +57,7 @@ class YamlFile:
         """The keys and values of each mapping, by the mapping's `id`."""
 
     @classmethod
-    def parse(cls, text: str) -> YamlFile:
+    def parse(cls, text: str) -> "YamlFile":
         """Read one document without anchors, aliases or tags.
 
         Raises:

@@ -3,8 +3,6 @@
 The order in which they are wrapped is explained in `pipeline.models.wrappers`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict
@@ -283,7 +281,7 @@ class ModelFactory:
     @asynccontextmanager
     async def _open_builder(
         self, context: ModelContext, specs: Iterable[ModelSpec]
-    ) -> AsyncGenerator[_ModelBuilder]:
+    ) -> "AsyncGenerator[_ModelBuilder]":
         try:
             prices = await asyncio.to_thread(read_prices, self._settings.prices_file)
         except PricesInvalid as error:
@@ -378,7 +376,7 @@ class _ModelBuilder:
 
     def _build_client(
         self, spec: ModelSpec, model_options: ModelOptions, *, sdk_retries: int = SDK_RETRIES
-    ) -> AnthropicModel | OpenAIChatModel:
+    ) -> "AnthropicModel | OpenAIChatModel":
         settings = self.settings
         client = build_model(
             spec,

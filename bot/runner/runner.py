@@ -20,7 +20,6 @@ from bot.data.run import RunId
 from bot.errors import TryLater
 from bot.runner.models import ModelContext, ModelFactory, SelectionModels
 from bot.settings import ModelSettings
-from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
 from pipeline.data.presets import apply_preset
@@ -105,25 +104,21 @@ class PipelineRunner:
         self._strategy = settings.strategy
         self._orm_weight = settings.orm_weight
 
-    async def solve(
-        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> SolveOutcome:
+    async def solve(self, job: Job, store: Store, *, on_progress: OnProgress) -> SolveOutcome:
         """Solve the issue: the chosen edit with its evidence, or why there is no fix."""
 
         async def call(solver: Solver) -> Selection | NoFix:
             return await solver.solve(job.issue)
 
-        return await self._run_solver(job, store, in_flight, on_progress, call)
+        return await self._run_solver(job, store, on_progress, call)
 
-    async def plan(
-        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> PlanOutcome:
+    async def plan(self, job: Job, store: Store, *, on_progress: OnProgress) -> PlanOutcome:
         """Plan a fix: a dry run, or why there is no fix."""
 
         async def call(solver: Solver) -> Plan | NoFix:
             return await solver.plan(job.issue)
 
-        return await self._run_solver(job, store, in_flight, on_progress, call)
+        return await self._run_solver(job, store, on_progress, call)
 
     async def select(
         self,
@@ -131,7 +126,6 @@ class PipelineRunner:
         edits: Sequence[ExternalEdit],
         store: Store,
         *,
-        in_flight: InFlightWork,
         on_progress: OnProgress,
         tests: Sequence[ExternalTest] = (),
     ) -> SelectOutcome:
@@ -139,7 +133,7 @@ class PipelineRunner:
         written."""
         if unsolvable := find_unsolvable(job.codebase, job.options.test_command):
             return Outcome(unsolvable, ())
-        async with self.open_selection(job, store, in_flight, on_progress) as space:
+        async with self.open_selection(job, store, on_progress) as space:
             judge = ExternalJudge(
                 space.workspace, model=space.models.solver, reward=space.models.orm
             )
@@ -147,16 +141,10 @@ class PipelineRunner:
         return await space.outcome(choice)
 
     async def revise(
-        self,
-        job: Job,
-        task: RevisionTask,
-        store: Store,
-        *,
-        in_flight: InFlightWork,
-        on_progress: OnProgress,
+        self, job: Job, task: RevisionTask, store: Store, *, on_progress: OnProgress
     ) -> Revision:
         """Let one editing machine answer a review or a conflict."""
-        async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
+        async with self._open(job, store, on_progress, self._models.open) as space:
             workspace = dataclasses.replace(space.workspace, store=store)
             near = NearbyTests(workspace) if job.options.nearby_seconds > 0 else None
             resources = workspace.with_model(space.models.solver)
@@ -188,7 +176,6 @@ class PipelineRunner:
         self,
         job: Job,
         store: Store,
-        in_flight: InFlightWork,
         on_progress: OnProgress,
         call: Callable[[Solver], Awaitable[T]],
     ) -> Outcome[T | NoFix]:
@@ -210,23 +197,21 @@ class PipelineRunner:
             options = apply_preset(options)
         job = dataclasses.replace(job, options=options)
         with Stages("environment") as stages:
-            async with self._open(job, store, in_flight, report, self._models.open) as space:
+            async with self._open(job, store, report, self._models.open) as space:
                 result = await call(Solver(space.models, space.workspace))
         return await space.outcome(result)
 
     def open_selection(
-        self, job: Job, store: Store, in_flight: InFlightWork, on_progress: OnProgress
+        self, job: Job, store: Store, on_progress: OnProgress
     ) -> AbstractAsyncContextManager[Opened[SelectionModels]]:
         """What choosing among edits needs, until the end of the block."""
-        open_models = self._models.open_for_selection
-        return self._open(job, store, in_flight, on_progress, open_models)
+        return self._open(job, store, on_progress, self._models.open_for_selection)
 
     @asynccontextmanager
     async def _open(
         self,
         job: Job,
         store: Store,
-        in_flight: InFlightWork,
         on_progress: OnProgress,
         open_models: Callable[[ModelContext], AbstractAsyncContextManager[M]],
     ) -> AsyncGenerator[Opened[M]]:
@@ -235,7 +220,7 @@ class PipelineRunner:
             options = replace(job.options, orm_weight=self._orm_weight)
             job = dataclasses.replace(job, options=options)
         meter = await Meter.open(
-            store, job.options.dollars, job.shared_budget, in_flight.billable, on_progress
+            store, job.options.dollars, job.shared_budget, job.billable, on_progress
         )
         context = ModelContext(meter, job.options)
         async with (

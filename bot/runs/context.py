@@ -119,6 +119,7 @@ class RunContext:
             shared_budget=await DayBudget.open(self.lease, self.settings, config.budget.day),
             environment_store=self.lease.open_environment,
             repository_store=self.lease.open_repository(),
+            billable=self.lease.in_flight.billable,
             describe=partial(
                 self.mirrors.describe, self.remote, self.facts.full_name, codebase.commit
             ),

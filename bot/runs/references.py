@@ -1,8 +1,6 @@
 """What a commit holds by reference alone, fetched into its mirror: submodules on the same GitHub,
 and files of Git LFS."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import logging
@@ -53,7 +51,7 @@ class References(NamedTuple):
                 await left.fetch_files(codebase, self.remote.url, self.repo.get_token)
         return codebase
 
-    async def _add_submodules(self, part: Codebase, name: str, left: _Left) -> Codebase:
+    async def _add_submodules(self, part: Codebase, name: str, left: "_Left") -> Codebase:
         """`part` is of the repository `name`."""
         links = [file for file in part.files.values() if file.mode == SUBMODULE]
         addresses = await _read_addresses(part) if links else {}
@@ -71,7 +69,7 @@ class References(NamedTuple):
                 found[link.path] = await self._add_submodules(code, other, left)
         return dataclasses.replace(part, submodules=found)
 
-    async def _fetch_submodule(self, other: str, commit: CommitSha, left: _Left) -> Codebase:
+    async def _fetch_submodule(self, other: str, commit: CommitSha, left: "_Left") -> Codebase:
         """A private one is fetched, or read as an earlier run fetched it, only for a person who may
         read it: everybody who may push can name any in a file."""
         owner, _, name = other.partition("/")

@@ -34,8 +34,9 @@ async def set_up(
         with translate_errors():
             listed = await github.list_installation(installation) if request.others else []
         order = {repo.id: place for place, repo in enumerate(listed)}
-        for repo in sorted(repos, key=lambda one: order.get(one.id, len(order))):
-            await queue.put(replace(request, repo=repo, others=(), part="label"))
+        active = sorted(repos, key=lambda one: order.get(one.id, len(order)))
+        labels = [replace(request, repo=repo, others=(), part="label") for repo in active]
+        await queue.put(*labels)
         return
     await _set_up_repository(request, github, settings)
     if request.part == "label":

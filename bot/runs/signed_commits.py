@@ -18,10 +18,10 @@ from bot.errors import (
 )
 from bot.git.commits import (
     SigningKey,
+    commit_files,
     have_same_workflows,
     list_changed_files,
     list_commits,
-    merge_branch,
     merge_commits,
     read_commit,
     replay_commits,
@@ -93,8 +93,8 @@ async def _merge_moved_workflows(
         git_dir, base=local.base, ours=since, theirs=tip.base, identity=author
     )
     if files is not None:
-        merged = await merge_branch(
-            git_dir, ours=since, theirs=tip.base, files=files.commit,
+        merged = await commit_files(
+            git_dir, since, tip.base, files=files,
             message=message, author=author, at=ctx.run.created_at,
         )  # fmt: skip
         head = await replay_commits(

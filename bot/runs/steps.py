@@ -84,7 +84,7 @@ async def run_pipeline(ctx: IssueRun, issue: Issue) -> Outcome[Selection | Plan 
     call = ctx.runner.plan if ctx.run.mode is Mode.PLAN else ctx.runner.solve
     try:
         async with ctx.show_progress() as report:
-            outcome = await call(job, ctx.store, in_flight=ctx.lease.in_flight, on_progress=report)
+            outcome = await call(job, ctx.store, on_progress=report)
     except GitFailed:  # a damaged mirror; the next start makes a new one
         await ctx.mirrors.discard(ctx.remote, ctx.facts.full_name)
         raise
@@ -185,9 +185,7 @@ async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
             edits = [await _load_edit(ctx, number) for number in ctx.run.pulls]
         await ctx.fetch(ctx.checkout.base)  # a mirror that was made anew lacks it
         job = await ctx.build_job(await ctx.open_codebase(), issue)
-        chosen = await ctx.runner.select(
-            job, edits, ctx.store, in_flight=lease.in_flight, on_progress=report
-        )
+        chosen = await ctx.runner.select(job, edits, ctx.store, on_progress=report)
     await lease.save(replace(ctx.run, dollars=chosen.dollars))
     judged = replace(ctx.run, status=RunStatus.JUDGED)
     if isinstance(chosen.result, NoFix):

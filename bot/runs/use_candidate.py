@@ -16,7 +16,7 @@ from bot.data.job import Outcome
 from bot.data.pull import BranchState
 from bot.data.run import Mode, Run, RunStatus
 from bot.errors import PublishRefused, SwapRefused, UnfitDiff
-from bot.git.commits import copy_commit, create_commit, push, replay_commits
+from bot.git.commits import commit_files, create_commit, push, replay_commits
 from bot.runs.context import ABSENT_KEY, IssueRun
 from bot.runs.further_samples import RESULTS, take_over
 from bot.runs.publish import Publication, prepare_publication
@@ -318,8 +318,8 @@ async def _create_commits(
     if kept is None:
         return None
     back = publication.commit_style.format_title("revert", pull_request.revert_title(run.asked_by))
-    undone = await copy_commit(
-        git_dir, parent=state.head, source=kept,
+    undone = await commit_files(
+        git_dir, state.head, files=kept,
         message=publication.commit_message(back, "", author), author=author, at=at,
     )  # fmt: skip
     message = publication.commit_message(

@@ -1,7 +1,5 @@
 """Verifies a webhook, records the run it asks for; metrics and schema for machines."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -121,7 +119,7 @@ class NoWorkerWatch:
         if self._announcer is not None:
             await self._announcer.announce_no_worker()
 
-    def _build_announcer(self) -> QueueAnnouncer | None:
+    def _build_announcer(self) -> "QueueAnnouncer | None":
         if not (self._settings.github_app_id and self._settings.github_private_key):
             return None
         # Imported late: most servers only receive webhooks.

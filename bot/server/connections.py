@@ -6,8 +6,6 @@ the connection that has waited longest without completing its headers or body or
 an honest client takes milliseconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket
@@ -54,7 +52,7 @@ class BodyRefused(BotError):
 class GuardedProtocol(H11Protocol):
     """HTTP/1.1 with deadlines for headers and for reading answers, and a limit of connections."""
 
-    waiting: ClassVar[dict[GuardedProtocol, None]] = {}
+    waiting: ClassVar["dict[GuardedProtocol, None]"] = {}
     """The connections whose next request is missing or incomplete, whose answer is not being read,
     or that send requests without waiting for answers; the longest-waiting first."""
     _deadline: asyncio.TimerHandle | None = None

@@ -1,20 +1,14 @@
 """Which runs the list shows, and its bar charts."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from html import escape
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
-from markupsafe import Markup
-
 from bot.comments.statistics import MIN_FOR_RATE
 from bot.data.run import Mode, Run, RunId, RunStatus, now
-from bot.server.svg import element, picture, text
 
 PER_PAGE: Final = 50
 DAYS: Final = 30
@@ -33,7 +27,7 @@ class RunFilter(NamedTuple):
     page: int = 1
 
     @classmethod
-    def parse(cls, query: Mapping[str, str]) -> RunFilter:
+    def parse(cls, query: Mapping[str, str]) -> "RunFilter":
         """Read the address; ignore what is not valid."""
         page = query.get("page", "")
         try:
@@ -207,15 +201,24 @@ def _read(query: Mapping[str, str], name: str) -> str:
     return query.get(name, "").strip()[:200]
 
 
-WIDTH: Final = 320
-HEIGHT: Final = 150
-_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 4, 10, 22
-_BASE: Final = HEIGHT - _BOTTOM
+class Bar(NamedTuple):
+    kind: str
+    value: float
+    said: str
 
 
 class Chart(NamedTuple):
+    """What `figures.html` draws."""
+
+    name: str
     title: str
-    svg: Markup
+    columns: tuple[tuple[date, tuple[Bar, ...]], ...]
+    """The bars of each day, from the bottom."""
+    top: float
+    """The end of the scale."""
+    unit: str
+    text: str
+    """The chart in a sentence, for those who do not see it."""
     legend: tuple[tuple[str, str], ...] = ()
 
 
@@ -245,45 +248,19 @@ def _draw(
     form: str,
 ) -> Chart:
     sums = [sum(values[place] for _, _, values, _ in stacks) for place in range(len(days))]
-    top = _round_up(max(sums, default=0.0))
-    step = (WIDTH - _LEFT - _RIGHT) / max(1, len(days))
-    room = _BASE - _TOP
-    parts = [
-        element("title", escape(title), id=f"{name}-title"),
-        element("desc", escape(_describe(days, sums, form)), id=f"{name}-text"),
-    ]
-    for share in (0.0, 0.5, 1.0):
-        at = _BASE - share * room
-        parts.append(element("line", class_="grid", x1=_LEFT, x2=WIDTH, y1=at, y2=at))
-        dollar = "$" if form.startswith("$") else ""
-        label = f"{dollar}{share * top:g}"
-        parts.append(text(_LEFT - 4, at + 3, label, text_anchor="end"))
-    for place, day in enumerate(days):
-        floor = float(_BASE)
-        for kind, _, values, words in stacks:
-            if not values[place]:
-                continue
-            height = values[place] / top * room
-            floor -= height
-            said = escape(f"{day.day}: {form.format(values[place])} {words}")
-            parts.append(
-                element(
-                    "rect",
-                    element("title", said),
-                    class_=kind,
-                    x=_LEFT + place * step,
-                    y=floor,
-                    width=step - 1.5,
-                    height=height,
-                )
-            )
-        if place % 10 == 4:
-            middle = _LEFT + (place + 0.5) * step
-            label = f"{day.day.day} {day.day:%b}"
-            parts.append(text(middle, _BASE + 15, label, text_anchor="middle"))
-    svg = picture(WIDTH, HEIGHT, parts, aria_labelledby=f"{name}-title {name}-text")
+    columns = tuple(
+        (
+            day.day,
+            tuple(
+                Bar(kind, values[place], f"{day.day}: {form.format(values[place])} {words}")
+                for kind, _, values, words in stacks
+            ),
+        )
+        for place, day in enumerate(days)
+    )
     legend = tuple((kind, words) for kind, words, _, _ in stacks if words)
-    return Chart(title, Markup(svg), legend)  # noqa: S704 - all words are escaped
+    top, unit = _round_up(max(sums, default=0.0)), "$" if form.startswith("$") else ""
+    return Chart(name, title, columns, top, unit, _describe(days, sums, form), legend)
 
 
 def _describe(days: Sequence[Day], sums: Sequence[float], form: str) -> str:

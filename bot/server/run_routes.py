@@ -1,7 +1,5 @@
 """Who may see a run's page; what each route answers, also live."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -259,13 +257,13 @@ class RunRoutes:
     # Imported late: most servers only receive webhooks.
 
     @functools.cached_property
-    def _pages(self) -> Pages:
+    def _pages(self) -> "Pages":
         from bot.server.pages import Pages
 
         return Pages(self._settings)
 
     @functools.cached_property
-    def _archive(self) -> ObjectStore | None:
+    def _archive(self) -> "ObjectStore | None":
         from bot.archive import ObjectStore
 
         return ObjectStore(self._settings.archive) if self._settings.archive else None

@@ -1,7 +1,5 @@
 """The pipeline's `Store` in Redis, so that any worker can continue a run."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -56,7 +54,7 @@ class RedisStore:
         redis_key = self._redis_key(key)
         await self._save_packed(key, redis_key, zlib.compress(encode_record(value)))
 
-    async def copy_from(self, other: RedisStore, key: str) -> None:
+    async def copy_from(self, other: "RedisStore", key: str) -> None:
         """Save the document that `other` has under `key`, if it is still there."""
         packed = await other.load_packed(key)
         if packed is not None:

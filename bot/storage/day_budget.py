@@ -1,9 +1,8 @@
 """Ceilings for one day, of a repository and of all together, kept in Redis by all workers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import NamedTuple
@@ -26,27 +25,21 @@ class _DayLimit(NamedTuple):
     dollars: float
 
 
+@dataclass(eq=False)
 class DayBudget:
     """The `SharedBudget` of one run: nothing is spent that could pass one of the day's ceilings.
 
     A call counts for the day on which it began.
     """
 
-    def __init__(
-        self,
-        redis: Redis,
-        keys: Keys,
-        run_id: RunId,
-        limits: tuple[_DayLimit, ...],
-        steps: InFlightWork,
-        clock: Callable[[], datetime] = now,
-    ) -> None:
-        self._redis = redis
-        self._keys = keys
-        self._run_id = run_id
-        self._limits = limits
-        self._steps = steps
-        self._clock = clock
+    redis: Redis
+    keys: Keys
+    run_id: RunId
+    limits: tuple[_DayLimit, ...]
+    steps: InFlightWork
+    clock: Callable[[], datetime] = now
+
+    def __post_init__(self) -> None:
         self._numbers = count()
 
     @classmethod
@@ -56,7 +49,7 @@ class DayBudget:
         settings: QuotaSettings,
         repository_limit: float | None,
         clock: Callable[[], datetime] = now,
-    ) -> DayBudget | None:
+    ) -> "DayBudget | None":
         """The day's budget for the run that `lease` is for; None when no ceiling is set.
 
         `repository_limit` is the repository's own ceiling. What an earlier worker had reserved for
@@ -79,8 +72,8 @@ class DayBudget:
     async def reserve(self, bounds: CostBounds) -> Grant:
         day = self._today()
         # The worker's fence is not needed: a number is used once, and `open` drops older grants.
-        name = f"{self._run_id}:{next(self._numbers)}"
-        ceilings = [f"{limit.dollars:.9f}" for limit in self._limits]
+        name = f"{self.run_id}:{next(self._numbers)}"
+        ceilings = [f"{limit.dollars:.9f}" for limit in self.limits]
         args = [f"{bounds.least:.9f}", f"{bounds.most:.9f}", str(int(bounds.seconds) + 1)]
         while True:
             reply = await self._run_script(
@@ -90,20 +83,20 @@ class DayBudget:
             if which == 0:
                 return Grant(f"{day} {name}", dollars)
             if not others:
-                limit = self._limits[which - 1]
+                limit = self.limits[which - 1]
                 raise BudgetSpent(dollars, limit.dollars, limit.ceiling)
             await asyncio.sleep(0.5)  # a call in flight may give money back
 
     async def settle(self, grant: Grant, dollars: float) -> None:
         day, _, name = grant.name.partition(" ")
-        with self._steps.uncancellable():
+        with self.steps.uncancellable():
             await self._run_script(
                 "settle_budget", day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)]
             )
 
     def _today(self) -> str:
-        return self._clock().date().isoformat()
+        return self.clock().date().isoformat()
 
     async def _run_script(self, script: str, day: str, args: list[str]) -> list[bytes]:
-        keys = [self._keys.budget(day, limit.repo) for limit in self._limits]
-        return await run_script(self._redis, script, keys, args)
+        keys = [self.keys.budget(day, limit.repo) for limit in self.limits]
+        return await run_script(self.redis, script, keys, args)

@@ -1,7 +1,5 @@
 """Our open pull requests, kept until they end."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Mapping
 from typing import Final, cast
@@ -135,7 +133,7 @@ class BranchHistory(Frozen):
     states: tuple[BranchState, ...]
 
     @classmethod
-    def from_run(cls, run: Run) -> BranchHistory:
+    def from_run(cls, run: Run) -> "BranchHistory":
         """As `run` opened the pull request."""
         return cls(
             states=(BranchState(head=run.head_commit, candidate=run.candidate or 1, run=run.id),)

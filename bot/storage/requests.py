@@ -50,8 +50,8 @@ class Requests(RedisRecords):
         found = await self._redis.get(key) if is_old else None
         return found.decode() if found else delivery
 
-    async def find_turn(self, request: QueuedKind) -> datetime:
-        """When one more request of its repository is due: now, unless there is a flood of them.
+    async def find_turns(self, request: QueuedKind, count: int = 1) -> list[datetime]:
+        """When so many more of its repository are due: now, unless there is a flood of them.
 
         What sets repositories up is paced for the whole installation.
         """
@@ -61,8 +61,9 @@ class Requests(RedisRecords):
             spacing, free = SET_UP_SPACING * request.writes, SET_UP_BURST * SET_UP_SPACING
             key = self._keys.set_ups(request.repo.installation)
         at = int(now().timestamp() * 1000)
-        paced: int = await run_script(self._redis, "pace_request", [key], [at, spacing])
-        return datetime.fromtimestamp(max(at, paced - free) / 1000, UTC)
+        last: int = await run_script(self._redis, "pace_request", [key], [at, spacing * count])
+        turns = (last - spacing * later - free for later in reversed(range(count)))
+        return [datetime.fromtimestamp(max(at, turn) / 1000, UTC) for turn in turns]
 
     async def is_waiting(self, request: QueuedKind) -> bool:
         return bool(await self._redis.exists(self._keys.waiting(request.id)))

@@ -4,15 +4,15 @@ GitHub sends the events of installations to every App unasked, and Apps cannot l
 https://docs.github.com/webhooks/webhook-events-and-payloads#installation
 """
 
-from collections.abc import Mapping
-from typing import Final
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Final
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from bot.data.request import AccessChange, AccessKind, AnyRequest
 from bot.data.run import RepoRef
-from bot.webhooks.payload import AccountPart, Delivery, Event, InstallationPart, Payload
-from sandbox.frozen import replace
+from bot.webhooks.payload import AccountPart, Delivery, Event, Payload
 
 
 class _NamedRepository(BaseModel):
@@ -22,83 +22,71 @@ class _NamedRepository(BaseModel):
     full_name: str = Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")
 
 
-class _InstallationPayload(Event):
+class _AccessPayload(Event):
+    """`kind`: what happens to the repositories that it names."""
+
+    kind: ClassVar[AccessKind]
+    of_all: ClassVar[bool] = False
+    installation: int = Field(validation_alias=AliasPath("installation", "id"))
+    sender: AccountPart
+
+    @abstractmethod
+    def list_repos(self) -> Iterator[RepoRef]: ...
+
+    def to_request(self, delivery: Delivery) -> AnyRequest:
+        return AccessChange(
+            kind=self.kind,
+            repos=tuple(self.list_repos()),
+            installation=self.installation,
+            of_all=self.of_all,
+            by=self.sender.login,
+            delivery=delivery.id,
+        )
+
+
+class _Installed(_AccessPayload):
     """`repositories` are the installation's, as far as the event has them."""
 
-    installation: InstallationPart
-    sender: AccountPart
+    kind = "given"
     repositories: tuple[_NamedRepository, ...] = ()
 
-    def _to_change(
-        self, delivery: Delivery, kind: AccessKind, named: tuple[_NamedRepository, ...]
-    ) -> AccessChange:
-        repos: list[RepoRef] = []
-        for one in named:
+    def list_repos(self) -> Iterator[RepoRef]:
+        for one in self.repositories:
             owner, _, name = one.full_name.partition("/")
-            installation = self.installation.id
-            repos.append(RepoRef(id=one.id, owner=owner, name=name, installation=installation))
-        return AccessChange(
-            kind=kind,
-            repos=tuple(repos),
-            installation=self.installation.id,
-            by=self.sender.login,
-            delivery=delivery.id,
-        )
+            yield RepoRef(id=one.id, owner=owner, name=name, installation=self.installation)
 
 
-class _Installed(_InstallationPayload):
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        return self._to_change(delivery, "given", self.repositories)
+class _PermissionsAccepted(_Installed):
+    kind = "accepted"
 
 
-class _PermissionsAccepted(_InstallationPayload):
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        return self._to_change(delivery, "accepted", self.repositories)
-
-
-class _Uninstalled(_InstallationPayload):
+class _Uninstalled(_Installed):
     """Uninstalled or suspended: no repository of the installation can be worked on."""
 
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        change = self._to_change(delivery, "taken", self.repositories)
-        return replace(change, of_all=True)
+    kind = "taken"
+    of_all = True
 
 
-class _RepositoriesAdded(_InstallationPayload):
-    repositories_added: tuple[_NamedRepository, ...] = ()
-
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        return self._to_change(delivery, "given", self.repositories_added)
+class _RepositoriesAdded(_Installed):
+    repositories: tuple[_NamedRepository, ...] = Field(default=(), alias="repositories_added")
 
 
-class _RepositoriesRemoved(_InstallationPayload):
-    repositories_removed: tuple[_NamedRepository, ...] = ()
-
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        return self._to_change(delivery, "taken", self.repositories_removed)
+class _RepositoriesRemoved(_Installed):
+    kind = "taken"
+    repositories: tuple[_NamedRepository, ...] = Field(default=(), alias="repositories_removed")
 
 
-class _RepositoryPayload(Payload):
-    def _to_change(self, delivery: Delivery, kind: AccessKind) -> AccessChange:
-        return AccessChange(
-            kind=kind,
-            repos=(self.repo,),
-            installation=self.installation.id,
-            by=self.sender.login,
-            delivery=delivery.id,
-        )
+class _RepositoryMoved(Payload, _AccessPayload):
+    kind = "moved"
+
+    def list_repos(self) -> Iterator[RepoRef]:
+        yield self.repo
 
 
-class _RepositoryMoved(_RepositoryPayload):
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        return self._to_change(delivery, "moved")
-
-
-class _RepositoryClosed(_RepositoryPayload):
+class _RepositoryClosed(_RepositoryMoved):
     """It was deleted, or can only be read from now on."""
 
-    def to_request(self, delivery: Delivery) -> AnyRequest:
-        return self._to_change(delivery, "taken")
+    kind = "taken"
 
 
 PAYLOADS: Final[Mapping[str, Mapping[str, type[Event]]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from bot.data.request import (
     AnyRequest,
@@ -111,18 +111,12 @@ class _CommentPart(BaseModel):
     user: AccountPart | None = None
 
 
-class _OldBody(BaseModel):
-    text: str = Field(default="", alias="from")
-
-
-class _Changes(BaseModel):
-    body: _OldBody | None = None
-
-
 class _CommentPayload(Payload):
     comment: _CommentPart
     action: str = ""
-    changes: _Changes = _Changes()
+    old_body: str | None = Field(
+        default=None, validation_alias=AliasPath("changes", "body", "from")
+    )
 
     @property
     def author(self) -> AccountPart:
@@ -146,9 +140,9 @@ class _CommentPayload(Payload):
         comment, names = self.comment, delivery.names.called
         command, before = parse_command(comment.body or "", *names), None
         if self.is_edited:
-            if command is None or not command.begins_line or self.changes.body is None:
+            if command is None or not command.begins_line or self.old_body is None:
                 return None
-            before = parse_command(self.changes.body.text, *names)
+            before = parse_command(self.old_body, *names)
             if before is not None and before.says_same(command):
                 return None
         if command is None:
@@ -194,24 +188,19 @@ class _IssueComment(_CommentPayload):
         )
 
 
-class _ReviewPull(BaseModel):
-    number: int = Field(gt=0)
-
-
 class _ReviewComment(_CommentPayload):
-    pull_request: _ReviewPull
+    number: int = Field(gt=0, validation_alias=AliasPath("pull_request", "number"))
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         if self.is_by_bot:
             return None
-        number = self.pull_request.number
-        order = self.to_command(delivery, number, CommentLocation.REVIEW)
+        order = self.to_command(delivery, self.number, CommentLocation.REVIEW)
         if order is not None or self.is_edited:
             return order
         return PullUpdate(
             repo=self.repo,
             target="pull",
-            number=number,
+            number=self.number,
             delay=Delay.DEBOUNCED,
             by=self.author.login,
             comment=self.comment.id,

@@ -1,7 +1,5 @@
 """What the bot is called, and the labels that request runs or exclude an issue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -74,10 +72,10 @@ class BotNames:
     """As GitHub has it; empty until that is known."""
 
     @classmethod
-    def of(cls, settings: Settings) -> BotNames:
+    def of(cls, settings: Settings) -> "BotNames":
         return cls(label=settings.label, app=settings.app_name)
 
-    def with_slug(self, slug: str) -> BotNames:
+    def with_slug(self, slug: str) -> "BotNames":
         """The same with the name that GitHub has."""
         return replace(self, slug=slug)
 

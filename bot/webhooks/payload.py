@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from bot.data.request import AnyRequest, StopRequest
 from bot.data.run import Login, RepoRef, StopReason
@@ -62,18 +62,10 @@ class SignatureCheck:
 _NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 
 
-class OwnerPart(BaseModel):
-    login: Login = Field(pattern=_NAME_PATTERN)
-
-
 class RepositoryPart(BaseModel):
     id: int
     name: str = Field(pattern=_NAME_PATTERN)
-    owner: OwnerPart
-
-
-class InstallationPart(BaseModel):
-    id: int
+    owner: Login = Field(pattern=_NAME_PATTERN, validation_alias=AliasPath("owner", "login"))
 
 
 class AccountPart(BaseModel):
@@ -83,10 +75,6 @@ class AccountPart(BaseModel):
     @property
     def is_bot(self) -> bool:
         return self.type == "Bot"
-
-
-class _LabelPart(BaseModel):
-    name: str
 
 
 class Delivery(NamedTuple):
@@ -109,28 +97,24 @@ class Payload(Event):
     """One kind of event in a repository; `sender` caused it."""
 
     repository: RepositoryPart
-    installation: InstallationPart
+    installation: int = Field(validation_alias=AliasPath("installation", "id"))
     sender: AccountPart
 
     @property
     def repo(self) -> RepoRef:
         return RepoRef(
             id=self.repository.id,
-            owner=self.repository.owner.login,
+            owner=self.repository.owner,
             name=self.repository.name,
-            installation=self.installation.id,
+            installation=self.installation,
         )
 
 
 class LabelPayload(Payload):
     """A label is put on, or taken off."""
 
-    label: _LabelPart | None = None
+    label_name: str = Field(default="", validation_alias=AliasPath("label", "name"))
     """GitHub's schema lets it be left out, as when the label is deleted meanwhile."""
-
-    @property
-    def label_name(self) -> str:
-        return self.label.name if self.label else ""
 
     def to_opt_out(self, delivery: Delivery, number: int) -> StopRequest | None:
         """The stop that the opt-out label asks for, no matter who added it; None for other

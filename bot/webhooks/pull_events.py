@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from bot.data.request import AnyRequest, CommandRequest, ConfigCheckRequest, Delay, PullUpdate
 from bot.data.run import CHECK_NAME as SETTINGS_CHECK
@@ -39,38 +39,27 @@ def _update_pull(
     )
 
 
-class _PullHead(BaseModel):
-    sha: CommitSha = Field(pattern=_SHA)
-    """May be a fork's: GitHub keeps its commits with the base's."""
-
-
-class _PullPart(BaseModel):
-    number: int = Field(gt=0)
-    head: _PullHead
-
-
 class _PullPayload(Payload):
-    pull_request: _PullPart
+    number: int = Field(gt=0, validation_alias=AliasPath("pull_request", "number"))
+    head: CommitSha = Field(pattern=_SHA, validation_alias=AliasPath("pull_request", "head", "sha"))
+    """May be a fork's: GitHub keeps its commits with the base's."""
 
 
 class _PullPushed(_PullPayload):
     def to_request(self, delivery: Delivery) -> AnyRequest:
         return ConfigCheckRequest(
-            repo=self.repo,
-            pull=self.pull_request.number,
-            head=self.pull_request.head.sha,
-            delivery=delivery.id,
+            repo=self.repo, pull=self.number, head=self.head, delivery=delivery.id
         )
 
 
 class _PullChanged(_PullPayload):
     def to_request(self, delivery: Delivery) -> AnyRequest:
-        return _update_pull(self, delivery, self.pull_request.number)
+        return _update_pull(self, delivery, self.number)
 
 
 class _PullLabeled(LabelPayload, _PullPayload):
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
-        return self.to_opt_out(delivery, self.pull_request.number)
+        return self.to_opt_out(delivery, self.number)
 
 
 class _ReviewPart(BaseModel):
@@ -87,7 +76,7 @@ class _ReviewSubmitted(_PullPayload):
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         if self.sender.is_bot:
             return None
-        review, number = self.review, self.pull_request.number
+        review, number = self.review, self.number
         command = parse_command(review.body or "", *delivery.names.called)
         if command is not None and review.submitted_at is not None:
             return CommandRequest(

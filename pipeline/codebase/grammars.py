@@ -2,23 +2,14 @@
 
 import json
 import time
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import PurePosixPath
-from typing import Final, Literal, NamedTuple
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal, NamedTuple
 
-import tree_sitter_c
-import tree_sitter_c_sharp
-import tree_sitter_cpp
-import tree_sitter_go
-import tree_sitter_java
-import tree_sitter_javascript
-import tree_sitter_php
-import tree_sitter_python
-import tree_sitter_ruby
-import tree_sitter_rust
-import tree_sitter_typescript
 from tree_sitter import Language, Parser, Point, Tree
 
 PARSE_SECONDS: Final = 1.0
@@ -70,137 +61,10 @@ class Grammar:
     """Kinds of nodes in which a bound name belongs to a class."""
 
 
-_PYTHON = """
-drop: comment
-drop: expression_statement only:string
-open: string_start
-text: string_content
-close: string_end
-bound: assignment left:identifier
-bound: assignment left:pattern_list identifier
-bound: assignment left:tuple_pattern identifier
-bound: for_statement left:identifier
-bound: for_statement left:pattern_list identifier
-bound: for_statement left:tuple_pattern identifier
-bound: as_pattern_target identifier
-bound: named_expression name:identifier
-local: for_in_clause left:identifier
-local: for_in_clause left:pattern_list identifier
-local: for_in_clause left:tuple_pattern identifier
-local: lambda_parameters identifier
-kept: parameters identifier
-kept: parameters default_parameter name:identifier
-kept: parameters typed_parameter identifier
-kept: parameters typed_default_parameter name:identifier
-kept: global_statement identifier
-kept: nonlocal_statement identifier
-"""
-_SCRIPT = """
-drop: comment
-text: string
-text: template_string
-text: regex
-bound: variable_declarator name:identifier
-kept: formal_parameters _
-"""
-_C = """
-drop: comment
-text: string_literal
-text: char_literal
-bound: init_declarator declarator:identifier
-bound: declaration declarator:identifier
-kept: parameter_declaration _
-"""
-_JAVA = """
-drop: line_comment
-drop: block_comment
-text: string_literal
-text: character_literal
-local: local_variable_declaration declarator:variable_declarator name:identifier
-local: enhanced_for_statement name:identifier
-"""
-_GO = """
-drop: comment
-text: interpreted_string_literal
-text: raw_string_literal
-text: rune_literal
-local: short_var_declaration left:expression_list identifier
-local: range_clause left:expression_list identifier
-"""
-_RUST = """
-drop: line_comment
-drop: block_comment
-text: string_literal
-text: raw_string_literal
-text: char_literal
-local: let_declaration pattern:identifier
-local: for_expression pattern:identifier
-"""
-_RUBY = """
-drop: comment
-text: string
-text: regex
-text: heredoc_body
-local: assignment left:identifier
-"""
-_CSHARP = """
-drop: comment
-text: string_literal
-text: verbatim_string_literal
-text: character_literal
-local: local_declaration_statement variable_declaration variable_declarator name:identifier
-"""
-_PHP = """
-drop: comment
-text: string
-text: encapsed_string
-"""
-
-_SCRIPT_SCOPES = frozenset(
-    {"function_declaration", "function_expression", "method_definition", "arrow_function"}
+_TABLE: Final[dict[str, dict[str, Any]]] = tomllib.loads(
+    Path(__file__).with_name("grammars.toml").read_text("utf-8")
 )
-_C_SCOPES = frozenset({"compound_statement"})
-
-_Source = Callable[[], object]
-_KINDS: dict[str, tuple[_Source, str, Layout, frozenset[str]]] = {
-    "python": (
-        tree_sitter_python.language,
-        _PYTHON,
-        "indented",
-        frozenset({"function_definition", "lambda"}),
-    ),
-    "javascript": (tree_sitter_javascript.language, _SCRIPT, "lines", _SCRIPT_SCOPES),
-    "typescript": (
-        tree_sitter_typescript.language_typescript, _SCRIPT, "lines", _SCRIPT_SCOPES,
-    ),
-    "tsx": (tree_sitter_typescript.language_tsx, _SCRIPT, "lines", _SCRIPT_SCOPES),
-    "c": (tree_sitter_c.language, _C, "free", _C_SCOPES),
-    "cpp": (tree_sitter_cpp.language, _C, "free", _C_SCOPES),
-    "java": (tree_sitter_java.language, _JAVA, "free", frozenset()),
-    "go": (tree_sitter_go.language, _GO, "lines", frozenset()),
-    "rust": (tree_sitter_rust.language, _RUST, "free", frozenset()),
-    "ruby": (tree_sitter_ruby.language, _RUBY, "lines", frozenset()),
-    "c-sharp": (tree_sitter_c_sharp.language, _CSHARP, "free", frozenset()),
-    "php": (tree_sitter_php.language_php, _PHP, "free", frozenset()),
-}  # fmt: skip
-_SUFFIXES = {
-    name: kind
-    for kind, names in {
-        "python": ".py .pyi .pyx .pxd",
-        "javascript": ".js .jsx .mjs .cjs",
-        "typescript": ".ts .mts .cts",
-        "tsx": ".tsx",
-        "c": ".c .h",
-        "cpp": ".cc .cpp .cxx .hpp .hh .hxx",
-        "java": ".java",
-        "go": ".go",
-        "rust": ".rs",
-        "ruby": ".rb .rake",
-        "c-sharp": ".cs",
-        "php": ".php",
-    }.items()
-    for name in names.split()
-}
+_SUFFIXES = {end: kind for kind, row in _TABLE.items() for end in row["suffixes"].split()}
 
 
 def grammar_of(path: str) -> Grammar | None:
@@ -246,23 +110,23 @@ def find_errors(data: bytes) -> bytes:
 
 @cache
 def _grammar(kind: str) -> Grammar:
-    source, rules, layout, scopes = _KINDS[kind]
+    row = _TABLE[kind]
+    package, function = import_module(row["package"]), row.get("function", "language")
+    source: Callable[[], object] = getattr(package, function)
     language = Language(source())
+    row = _TABLE[row.get("like", kind)]
     return Grammar(
         kind,
         language,
-        _parse_rules(rules, language),
-        layout,
-        scopes,
+        _parse_rules(row["rules"], language),
+        row["layout"],
+        frozenset(row.get("scopes", ())),
         frozenset({"class_definition", "class_declaration", "class_body", "class_specifier"}),
     )
 
 
 def _parse_rules(text: str, language: Language) -> CaptureRules:
-    """The rules of `text`: one a line, `capture: kind kind …`, from the highest node down.
-
-    Before a kind may stand the field that the node is in, or `only:`; `_` is any kind.
-    """
+    """The rules of `text`, as `grammars.toml` writes them."""
     by_kind: dict[int, tuple[Rule, ...]] = {}
     by_parent: dict[int, tuple[Rule, ...]] = {}
     for line in text.split("\n"):

@@ -175,7 +175,7 @@ class ContextFinder:
         # Where every file fits, the order decides little.
         differ = not self._solver.profile.sampling and sum(tokens[path] for path in paths) > budget
         states = await gather_all(
-            self._run_ranking(
+            drive(
                 RankingMachine(
                     self._solver,
                     short,
@@ -186,7 +186,9 @@ class ContextFinder:
                     cap=cap,
                     number=number,
                 ),
-                number,
+                RankingState,
+                self._store,
+                f"context/ranking-{number}",
             )
             for number in range(self._options.rankings or (3 if differ else 1))
         )
@@ -204,9 +206,6 @@ class ContextFinder:
         left_out = tuple(path for path in paths if path not in taken)
         listed = len(paths)
         return _Ranking(merged, invented, True, listed, left_out=left_out, unread=unread)
-
-    async def _run_ranking(self, machine: RankingMachine, number: int) -> RankingState:
-        return await drive(machine, RankingState, self._store, f"context/ranking-{number}")
 
 
 def _files_to_rank(found: SearchResult, tests: frozenset[str], room: int) -> list[RelevanceVerdict]:

@@ -1,7 +1,5 @@
 """Issue, script, patch, candidate, votes, reproduction, evidence, selection; what calls cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, Literal, NewType
 
@@ -20,7 +18,7 @@ class Usage(Frozen):
     cache_read: int = 0
     cache_write: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             input=self.input + other.input,
             output=self.output + other.output,

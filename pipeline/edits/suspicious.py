@@ -1,7 +1,5 @@
 """Which files of a diff do not matter, and what in it could steer or forge the tests."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain, islice
 

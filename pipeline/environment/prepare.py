@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
@@ -198,35 +198,28 @@ class _InformedSandbox:
         return dataclasses.replace(program, env={**self._variables, **program.env})
 
 
+@dataclass(eq=False)
 class _SandboxOpener:
     """Keeps one sandbox open at a time: the one checked last is usually the one in use."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        run_id: str,
-        stack: AsyncExitStack,
-        *,
-        variables: Mapping[str, str],
-        build: EditBuild,
-    ) -> None:
-        self._engine = engine
-        self._variables = variables
-        self._build = build
-        self._run_id = run_id
-        self._stack = stack
-        self._open: tuple[str, Sandbox] | None = None
+    engine: Engine
+    run_id: str
+    stack: AsyncExitStack
+    _: KW_ONLY
+    variables: Mapping[str, str]
+    build: EditBuild
+    _open: tuple[str, Sandbox] | None = field(init=False, default=None)
 
     async def open(self, image: str) -> Sandbox:
         if self._open and self._open[0] == image:
             return self._open[1]
         self._open = None
-        await self._stack.aclose()
-        sandbox: Sandbox = await self._stack.enter_async_context(
-            self._engine.open(image, run_id=self._run_id, build=self._build)
+        await self.stack.aclose()
+        sandbox: Sandbox = await self.stack.enter_async_context(
+            self.engine.open(image, run_id=self.run_id, build=self.build)
         )
-        if self._variables:
-            sandbox = _InformedSandbox(sandbox, self._variables)
+        if self.variables:
+            sandbox = _InformedSandbox(sandbox, self.variables)
         self._open = (image, sandbox)
         return sandbox
 

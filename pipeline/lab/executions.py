@@ -1,7 +1,5 @@
 """Ways of choosing on random ensembles of edits that ran, with and without what the runs showed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Markdown tables, and line and bar charts as SVG: labelled, readable without colour."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -60,7 +58,7 @@ def bar_chart(
     return _render(figure)
 
 
-def _create_figure(width: float, height: float) -> Figure:
+def _create_figure(width: float, height: float) -> "Figure":
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
@@ -68,7 +66,7 @@ def _create_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _render(figure: Figure) -> str:
+def _render(figure: "Figure") -> str:
     picture = io.StringIO()
     figure.savefig(picture, format="svg", metadata={"Date": None})
     return picture.getvalue()

@@ -1,7 +1,5 @@
 """The paper's tables from runs of one's own; who spent what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
@@ -42,7 +40,7 @@ class CostLine(NamedTuple):
     def dollars(self) -> float:
         return self.input + self.output + self.cache_read + self.cache_write
 
-    def add(self, other: CostLine) -> CostLine:
+    def add(self, other: "CostLine") -> "CostLine":
         """The sum, under this one's name."""
         return CostLine(
             self.stage,

@@ -4,8 +4,6 @@ vLLM states `max_model_len` for each model of `GET /v1/models`, adapters aside:
 https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -111,7 +109,7 @@ def build_model(
     options: ModelOptions = DEFAULT_OPTIONS,
     prices: PriceTable | None = None,
     sdk_retries: int = SDK_RETRIES,
-) -> AnthropicModel | OpenAIChatModel:
+) -> "AnthropicModel | OpenAIChatModel":
     """Build a `Model`; close it with `aclose()`.
 
     `base_url` applies where the spec has none; `prices` default to the shipped ones. With
@@ -138,7 +136,7 @@ def build_model(
     return OpenAIChatModel(profile, Endpoint(where, api_key or NO_KEY, sdk_retries=sdk_retries))
 
 
-def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
+def build_likelihood(spec: ModelSpec, *, api_key: str) -> "OpenAILikelihood":
     """Build a `Likelihood`; close it with `aclose()`.
 
     Raises:

@@ -1,7 +1,5 @@
 """Counts what models cost by stage; refuses calls that could exceed the budget."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
@@ -41,7 +39,7 @@ class Ledger(Frozen):
 
     def with_call(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
-    ) -> Ledger:
+    ) -> "Ledger":
         """This ledger with one more call, whose stage is the part of `call` before the slash."""
         stage = call.partition("/")[0]
         lines = {(account.stage, account.model): account for account in self.accounts}
@@ -57,7 +55,7 @@ class Ledger(Frozen):
         )
         return Ledger(accounts=tuple(lines.values()), sent_to=self.sent_to)
 
-    def with_destinations(self, hosts: Iterable[str]) -> Ledger:
+    def with_destinations(self, hosts: Iterable[str]) -> "Ledger":
         return replace(self, sent_to=tuple(dict.fromkeys((*self.sent_to, *hosts))))
 
 
@@ -93,7 +91,7 @@ class Meter:
         shared: SharedBudget | None = None,
         billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
         on_progress: OnProgress | None = None,
-    ) -> Meter:
+    ) -> "Meter":
         """The meter of the run in `store`, including what was spent before a crash."""
         ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
         meter = cls(store, ceiling, ledger, shared, billable, on_progress)

@@ -9,8 +9,6 @@
 `bot.runner.models` builds 1 to 3 around a client, `bot.runner.runner` adds 4, and the stages 5.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import hashlib
@@ -368,7 +366,7 @@ class RunClock:
         self._saved = 0.0
 
     @classmethod
-    async def open(cls, store: Store, minutes: float) -> RunClock:
+    async def open(cls, store: Store, minutes: float) -> "RunClock":
         """The clock of the run in `store`."""
         saved = await store.load(CLOCK_KEY, WorkTime) or WorkTime()
         return cls(minutes, worked=saved.seconds)

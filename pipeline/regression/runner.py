@@ -7,6 +7,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from importlib import resources
 
 from pipeline.codebase.isolated import call_isolated
@@ -77,29 +78,22 @@ _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
 
 
+@dataclass(eq=False)
 class TestRunner:
     """Runs one command on the code, with and without edits."""
 
     __test__ = False
 
-    def __init__(
-        self,
-        command: TestCommand,
-        *,
-        sandbox: Sandbox,
-        store: Store,
-        seconds: float,
-        counts: CountReporter | None = None,
-        on_run: Callable[[SuiteRan], None] | None = None,
-    ) -> None:
-        """`seconds` of processor time limit each run, `counts` tells how far it is, and `on_run`
-        hears of each, saved or new."""
-        self._counts = counts
-        self._on_run = on_run
-        self.command = command
-        self.seconds = seconds
-        self._sandbox = sandbox
-        self.store = store
+    command: TestCommand
+    _: KW_ONLY
+    sandbox: Sandbox
+    store: Store
+    seconds: float
+    """The limit of processor time of each run."""
+    counts: CountReporter | None = None
+    """Hears how far each run is."""
+    on_run: Callable[[SuiteRan], None] | None = None
+    """Hears of each run, saved or new."""
 
     async def run(
         self,
@@ -125,9 +119,9 @@ class TestRunner:
             key, run = await self._load_or_run(diff, wanted, attempt, wall)
         else:
             key, run = await self._run_unedited(wanted, wall)
-        if self._on_run:
+        if self.on_run:
             tests = len(run.suite.passed) + len(run.suite.failed)
-            self._on_run(SuiteRan(key, tests, is_unedited=not diff and not attempt))
+            self.on_run(SuiteRan(key, tests, is_unedited=not diff and not attempt))
         return run
 
     async def _run_unedited(self, wanted: RequestedTests, wall: float) -> tuple[str, TestRun]:
@@ -215,7 +209,7 @@ class TestRunner:
             if report is not None:
                 self._report_count(report, wanted, line)
 
-        execution = await self._sandbox.run(
+        execution = await self.sandbox.run(
             Program(
                 self._argv(wanted, mark, wall),
                 diffs=diffs,
@@ -227,14 +221,14 @@ class TestRunner:
             )
         )
         run = await parse_untrusted_execution(execution, self.command, mark)
-        if report is not None and self._counts:
-            self._counts.end(report, wanted, run.suite.count)
+        if report is not None and self.counts:
+            self.counts.end(report, wanted, run.suite.count)
         return run
 
     def _report_count(self, diff: str, wanted: RequestedTests, line: str) -> None:
         counts = re.fullmatch(r"(\d{1,8})/(\d{1,8})", line)
-        if counts and self._counts:
-            self._counts.count(diff, wanted, int(counts[1]), int(counts[2]))
+        if counts and self.counts:
+            self.counts.count(diff, wanted, int(counts[1]), int(counts[2]))
 
     def _argv(self, wanted: RequestedTests, mark: str, wall: float) -> tuple[str, ...]:
         request = {

@@ -4,8 +4,6 @@ Only the prompts of the choice itself differ: they are written before anybody kn
 becomes A, so they letter the finalists by their rank so far. No later prompt names edits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
@@ -108,7 +106,7 @@ def name_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[str, ...]:
     return tuple(c.source or at for c, at in zip(table.candidates, letters, strict=True))
 
 
-def list_said(judged: Judgement) -> list[str]:
+def list_said(judged: "Judgement") -> list[str]:
     """What models said for the chosen edit when it was chosen, and what one that was shown it found
     wrong with it. Untrusted."""
     own = judged.chosen and judged.chosen.sample
@@ -211,7 +209,7 @@ class Judgement:
         at = self.verdict.chosen
         return None if at is None else self.table.candidates[at]
 
-    def with_note(self, note: str) -> Judgement:
+    def with_note(self, note: str) -> "Judgement":
         """The same with a further note before the others."""
         verdict = replace(self.verdict, notes=(note, *self.verdict.notes))
         return Judgement(self.table, verdict, self.standings)

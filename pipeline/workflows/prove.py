@@ -4,6 +4,7 @@ Judgement ─▶ Reproduction ─▶ another choice? ─▶ a case that remains?
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipeline.data.code_places import Context
 from pipeline.data.presets import read_presets
@@ -16,61 +17,54 @@ from pipeline.workflows.reproduce import ReproductionStep, find_remaining, recon
 from pipeline.workflows.sampling import Sampler
 
 
-async def prove(
-    issue: Issue,
-    context: Context,
-    candidates: Sequence[Candidate],
-    judged: Judgement,
-    *,
-    judge: Judge,
-    sampler: Sampler,
-    resources: Resources,
-) -> tuple[Selection | NoFix, Judgement]:
-    """Write the test of the chosen edit. Where a script that the issue asks for fails with every
-    edit, one more sample mends the chosen one, and all are judged again.
+@dataclass(frozen=True)
+class Prover:
+    """Proves what is chosen of one issue's edits."""
 
-    Raises:
-        ModelError, SandboxError: from the model and the sandbox.
-    """
-    proof = _Proof(issue, context, judge, resources)
-    result, again = await proof.write(judged)
-    if resources.options.strategy in read_presets():
-        return result, again
-    remaining = await find_remaining(judged, again, resources.store)
-    if remaining is None or again.chosen is None or isinstance(result, NoFix):
-        return result, again
-    resources.say("A script that the issue asks for fails with every edit: mending the chosen one.")
-    script = TestScript(text=remaining.text)
-    mended = await sampler.mend(issue, script, remaining.base, again.chosen)
-    if mended is None:
-        return result, again
-    judged = await judge.judge(
-        issue,
-        [*candidates, mended],
-        files=context.files,
-        checklist=sampler.drawn.checklist,
-    )
-    return await proof.write(judged)
+    issue: Issue
+    context: Context
+    judge: Judge
+    sampler: Sampler
+    resources: Resources
 
+    async def prove(
+        self, candidates: Sequence[Candidate], judged: Judgement
+    ) -> tuple[Selection | NoFix, Judgement]:
+        """Write the test of the chosen edit. Where a script that the issue asks for fails with
+        every edit, one more sample mends the chosen one, and all are judged again.
 
-class _Proof:
-    def __init__(self, issue: Issue, context: Context, judge: Judge, resources: Resources) -> None:
-        self._issue = issue
-        self._context = context
-        self._judge = judge
-        self._resources = resources
+        Raises:
+            ModelError, SandboxError: from the model and the sandbox.
+        """
+        r = self.resources
+        result, again = await self._write(judged)
+        if r.options.strategy in read_presets():
+            return result, again
+        remaining = await find_remaining(judged, again, r.store)
+        if remaining is None or again.chosen is None or isinstance(result, NoFix):
+            return result, again
+        r.say("A script that the issue asks for fails with every edit: mending the chosen one.")
+        script = TestScript(text=remaining.text)
+        mended = await self.sampler.mend(self.issue, script, remaining.base, again.chosen)
+        if mended is None:
+            return result, again
+        checklist = self.sampler.drawn.checklist
+        judged = await self.judge.judge(
+            self.issue, [*candidates, mended], files=self.context.files, checklist=checklist
+        )
+        return await self._write(judged)
 
-    async def write(self, judged: Judgement) -> tuple[Selection | NoFix, Judgement]:
+    async def _write(self, judged: Judgement) -> tuple[Selection | NoFix, Judgement]:
         """Find the test of the chosen edit, which may choose another."""
-        r, least = self._resources, self._resources.options.confidence
+        r, least = self.resources, self.resources.options.confidence
         if judged.verdict.chosen is None or judged.verdict.confidence < least:
-            return abstain_below(judged, least, self._context), judged
+            return abstain_below(judged, least, self.context), judged
         await r.begin("reproduction", "Looking for a test that shows the fix.")
         step = ReproductionStep(r)
-        result = await step.run(self._issue, self._context, judged)
-        again = await reconsider(self._judge, judged, r.store)
+        result = await step.run(self.issue, self.context, judged)
+        again = await reconsider(self.judge, judged, r.store)
         if again.verdict.chosen is None or again.verdict.confidence < least:
-            return abstain_below(again, least, self._context), again
+            return abstain_below(again, least, self.context), again
         if again.verdict.chosen != judged.verdict.chosen:
-            result = await step.run(self._issue, self._context, again)
+            result = await step.run(self.issue, self.context, again)
         return result, again

@@ -6,8 +6,6 @@ the last rung, the repository's settings decide whether the edit is proposed as 
 all.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -99,7 +97,7 @@ class _Words:
     described: bool = True
 
     @classmethod
-    def without_model(cls, issue: Issue, candidate: Candidate, why: str) -> _Words:
+    def without_model(cls, issue: Issue, candidate: Candidate, why: str) -> "_Words":
         """What is said where no model described the edit: `why`, and what its author left."""
         said, missing = candidate.summary.partition("Record: ")[0].strip(), f"Not described: {why}."
         change = f"{missing} Who wrote it said: {said}" if said else missing

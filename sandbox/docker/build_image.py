@@ -8,9 +8,7 @@ sees no secret, except those that the operator gives to builds.
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-
-import docker
+from collections.abc import Callable, Mapping
 
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.build_dockerfile import DockerfileBuild
@@ -54,45 +52,6 @@ from sandbox.guest.image.install_packages import NO_MIRROR, NO_PACKAGE
 from sandbox.layout import CHECKOUT, LABEL_INSTALLATION, LABEL_KIND, LABEL_OWNER, SYSTEM_PYTHON
 from sandbox.output import Output
 from sandbox.tree import Tree
-
-
-def build_package_image(
-    client: docker.APIClient,
-    base: str,
-    image: str,
-    packages: Sequence[str],
-    *,
-    network: BuildNetwork,
-    labels: Mapping[str, str],
-) -> bool:
-    """Build `image`: `base` with `packages`, whose names have been checked.
-
-    False if the mirror did not answer, so that there is no image.
-
-    Only Debian's and our own programs run, as root, from the mirror that the base image names.
-
-    Raises:
-        SandboxUnavailable: Docker failed.
-    """
-    program = [SYSTEM_PYTHON, "-I", "/opt/capuchin/install_packages.py", *packages]
-    text = f"FROM {base}\nUSER root\nRUN {json.dumps(program)}\n"
-    memory = 1024 * 1024 * 1024
-    with translate_docker_errors("Docker could not install system packages"):
-        _, error = build_from_files(
-            client,
-            {"Dockerfile": text.encode()},
-            tag=image,
-            network_mode=network.mode,
-            buildargs=network.build_arguments(),
-            labels=dict(labels),
-            container_limits={"memory": memory, "memswap": memory},
-            timeout=900,
-        )
-    if f"non-zero code: {NO_MIRROR}" in error:
-        return False
-    if error:
-        raise SandboxUnavailable(f"System packages could not be installed: {error}")
-    return True
 
 
 class EnvironmentBuild:
@@ -232,18 +191,37 @@ class EnvironmentBuild:
         if not self._packages or image_exists(self._client, self._packages):
             return self._packages or self._base
         self._on_progress("Installing system packages.")
-        built = build_package_image(
-            self._client,
-            self._base,
-            self._packages,
-            self._recipe.system_packages,
-            network=network,
-            labels={LABEL_KIND: "tools", LABEL_MAKER: self._maker},
-        )
-        if not built:
+        if not self._build_packages(network):
             self._on_progress("Debian's package mirror does not answer; going on without it.")
             self._name_images("")
         return self._packages or self._base
+
+    def _build_packages(self, network: BuildNetwork) -> bool:
+        """Build the image with the packages, whose names have been checked; False if their mirror
+        did not answer.
+
+        Only Debian's and our own programs run, as root, from the mirror that the base image names.
+        """
+        packages = self._recipe.system_packages
+        program = [SYSTEM_PYTHON, "-I", "/opt/capuchin/install_packages.py", *packages]
+        text = f"FROM {self._base}\nUSER root\nRUN {json.dumps(program)}\n"
+        memory = 1024 * 1024 * 1024
+        with translate_docker_errors("Docker could not install system packages"):
+            _, error = build_from_files(
+                self._client,
+                {"Dockerfile": text.encode()},
+                tag=self._packages,
+                network_mode=network.mode,
+                buildargs=network.build_arguments(),
+                labels={LABEL_KIND: "tools", LABEL_MAKER: self._maker},
+                container_limits={"memory": memory, "memswap": memory},
+                timeout=900,
+            )
+        if f"non-zero code: {NO_MIRROR}" in error:
+            return False
+        if error:
+            raise SandboxUnavailable(f"System packages could not be installed: {error}")
+        return True
 
     def _build_layer(
         self,

@@ -1,7 +1,5 @@
 """The isolation of every container, and its attached stream."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import select
@@ -66,7 +64,7 @@ class AttachedStream:
         self._frame_bytes_left = 0
         self._kind = 0
 
-    def __enter__(self) -> AttachedStream:
+    def __enter__(self) -> "AttachedStream":
         return self
 
     def __exit__(

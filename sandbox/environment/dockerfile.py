@@ -4,8 +4,6 @@ It refuses everything that acts outside the build's own container: images of thi
 that the daemon itself fetches, volumes, mounts, other networks, triggers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -33,7 +31,7 @@ class ImageName(NamedTuple):
     """A tag, or a digest."""
 
     @classmethod
-    def parse(cls, name: str) -> ImageName:
+    def parse(cls, name: str) -> "ImageName":
         head, _, rest = name.partition("/")
         if not rest or not (re.search(r"[.:]", head) or head == "localhost"):
             head, rest = DOCKER_HUB, name

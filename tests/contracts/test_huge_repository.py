@@ -1,7 +1,5 @@
 """A repository as large as one may be keeps nothing else of a worker waiting."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The bot and verbs to act on it; all real but GitHub and the model or the pipeline."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -79,7 +77,7 @@ class BotHarness(People):
         *,
         recording: Recording | None = None,
         saves: bool = True,
-    ) -> AsyncGenerator[BotHarness]:
+    ) -> "AsyncGenerator[BotHarness]":
         """The bot with its server and settings `fields`; the end proves that nothing is wrong.
 
         Without a `recording` a `FakeRunner` answers, which `saves`.
@@ -101,7 +99,7 @@ class BotHarness(People):
             hub.webhook_url = None
             await bot.assert_quiet()
 
-    def again(self) -> BotHarness:
+    def again(self) -> "BotHarness":
         """A second bot on the same hub and with the same settings."""
         return BotHarness(self.hub, self.redis, self.settings, saves=True)
 

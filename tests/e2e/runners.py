@@ -9,13 +9,12 @@ from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.data.progress import Doing, OnProgress
 from pipeline.data.types import NoFix, Selection, TestScript, Usage
 from pipeline.models.metering import Meter
 from pipeline.store import Store
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
-from pipeline.workflows.plan import CostEstimate, Plan
+from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask
 from pipeline.workflows.verify import Verification
 from sandbox.base import Sandbox
@@ -27,7 +26,7 @@ PLAN = Plan(
     files=("shop.py",),
     script=TestScript(text="raise SystemExit(2)\n"),
     run=Execution(exit_code=2, output="total(1, 2) is -1", seconds=0.1, ending=Ending.EXIT),
-    estimate=CostEstimate(dollars=1.5, most=4),
+    ceiling=4,
 )
 
 
@@ -69,9 +68,7 @@ class FakeRunner(PipelineRunner):
     async def evict_images(self, max_bytes: int) -> int:
         return 0
 
-    async def solve(
-        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> SolveOutcome:
+    async def solve(self, job: Job, store: Store, *, on_progress: OnProgress) -> SolveOutcome:
         await self._pass_gate(job, store)
         self.jobs.append(job)
         on_progress(Doing("Looking through 3 files."))
@@ -83,9 +80,7 @@ class FakeRunner(PipelineRunner):
             await self.answered()
         return Outcome(self.answer, ACCOUNTS)
 
-    async def plan(
-        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> PlanOutcome:
+    async def plan(self, job: Job, store: Store, *, on_progress: OnProgress) -> PlanOutcome:
         self.jobs.append(job)
         await self._pass_gate(job, store)
         return Outcome(PLAN, ACCOUNTS)
@@ -118,7 +113,6 @@ class FakeRunner(PipelineRunner):
         task: RevisionTask,
         store: Store,
         *,
-        in_flight: InFlightWork,
         on_progress: OnProgress,
     ) -> Revision:
         if self._saves and (done := await store.load("revised", Revision)):
@@ -155,9 +149,7 @@ class GatedRunner(FakeRunner):
         self.arrived = asyncio.Event()
         """Set whenever a run comes to its gate."""
 
-    async def solve(
-        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> SolveOutcome:
+    async def solve(self, job: Job, store: Store, *, on_progress: OnProgress) -> SolveOutcome:
         await self._pass_gate(job, store)
         assert isinstance(self.answer, Selection | NoFix)
         return Outcome(self.answer, ACCOUNTS)

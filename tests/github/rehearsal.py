@@ -1,7 +1,5 @@
 """The bot without webhooks on any GitHub, and a person who acts through its REST API alone."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -68,7 +66,7 @@ class Rehearsal:
 
     @classmethod
     @asynccontextmanager
-    async def start(cls, account: Account, settings: Settings) -> AsyncGenerator[Rehearsal]:
+    async def start(cls, account: Account, settings: Settings) -> "AsyncGenerator[Rehearsal]":
         """A worker runs in the block; its code is what `SMALL_SHOP` holds."""
         root = f"{api_root(account.github_url)}/repos/{account.repository}"
         headers = {"authorization": f"Bearer {account.token}", "user-agent": "capuchin-rehearsal"}

@@ -7,8 +7,6 @@ plugin enforces no network policy. So what it shows is scheduling, admission, pe
 the attach protocol and the life of real pods, not user namespaces of pods and sealed networks.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -58,7 +56,7 @@ class RealCluster:
         self._folder = folder
         self._url = f"https://{NODE}:{find_free_port()}"
 
-    def __enter__(self) -> RealCluster:
+    def __enter__(self) -> "RealCluster":
         self.inside.__enter__()
         try:
             self._start_server()

@@ -1,7 +1,5 @@
 """Processes that take with them what they made on this machine: mounts, pods and their networks."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time
@@ -52,7 +50,7 @@ class Namespaces:
         self.cgroups = CgroupFolder()
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> Namespaces:
+    def __enter__(self) -> "Namespaces":
         self.cgroups.create()
         unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         prepare = ["sh", "-c", PREPARE, str(self.folder), *KERNEL_SETTINGS]

@@ -1,4 +1,3 @@
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -8,13 +7,13 @@ import pytest
 
 from bot.data.progress import Progress, ProgressTracker
 from pipeline.context.files.cache import cache_path
+from pipeline.data.options import Options
 from pipeline.data.progress import StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.models.base import ContextTooLong, ModelRefused, ModelUnavailable, Price
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore, Store
 from pipeline.workflows.outcome import OUTCOME_KEY
-from pipeline.workflows.plan import ESTIMATE_KEY, CostEstimate
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -388,10 +387,11 @@ async def test_what_a_resumed_run_finds_is_counted_again(shop: Shop) -> None:
     assert counts == [(1, 1, 1)] * 2
 
 
-async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:
-    price = Price(cache_write=4, output=15)
-    await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE), price=price))
-    assert any(re.search(r"a script and an edit, for .*\$\d\.\d\d", line) for line in shop.said)
-    kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
-    assert kept is not None
-    assert kept.most > kept.dollars > 0
+@pytest.mark.parametrize(("price", "told"), [(4, True), (0, False)])
+async def test_what_a_run_may_cost_is_told_where_the_model_has_a_price(
+    shop: Shop, price: float, told: bool
+) -> None:
+    model = ScriptedModel(simple(GOOD_EDIT, APPROVE), price=Price(output=price))
+    await solved(shop, model)
+    (said,) = (line for line in shop.said if "a script and an edit" in line)
+    assert (f"${Options().dollars:.2f}" in said) is told

@@ -6,8 +6,6 @@ protocol to the real client. What it cannot show is what only a cluster can: sch
 namespaces of pods, network policies.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
@@ -78,7 +76,7 @@ class LocalCluster:
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run)
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> "LocalCluster":
         self._thread.start()
         while not self._server.started:
             time.sleep(0.01)

@@ -1,7 +1,5 @@
 """A Docker daemon of our own, that a test may kill. Needs root and `dockerd`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -34,7 +32,7 @@ class OwnDaemon:
         self._process: subprocess.Popen[bytes] | None = None
         self._containerd: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> OwnDaemon:
+    def __enter__(self) -> "OwnDaemon":
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "daemon.json").write_text(json.dumps({"runtimes": self._runtimes}))
         here = self.folder / "containerd"

@@ -1,7 +1,5 @@
 """A registry of images on this machine, over HTTP: the reading half of the distribution API."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -45,7 +43,7 @@ class LocalRegistry:
         self.host = f"127.0.0.1:{self._server.server_port}"
 
     @contextmanager
-    def serve(self) -> Generator[LocalRegistry]:
+    def serve(self) -> "Generator[LocalRegistry]":
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         try:
             yield self

@@ -1,7 +1,5 @@
 """This machine's Docker as if it were remote: behind TLS, and behind a real sshd."""
 
-from __future__ import annotations
-
 import getpass
 import select
 import shutil
@@ -55,7 +53,7 @@ class DockerProxy:
         self._done = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> DockerProxy:
+    def __enter__(self) -> "DockerProxy":
         self._start(self._listen)
         return self
 

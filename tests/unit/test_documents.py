@@ -6,12 +6,12 @@ from pathlib import Path
 import yaml
 
 from bot.cli import COMMANDS
-from bot.commands.dispatch import VERBS
+from bot.commands.verbs import VERBS
 from bot.github.credentials import ACTIONS_PERMISSIONS, PERMISSIONS
-from bot.settings_table import WHOLE, fill_tables
 from bot.webhooks.decide import PAYLOADS
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.store import FORMAT
+from tests.settings_table import WHOLE, fill_tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ MANIFEST = yaml.safe_load((ROOT / "app.yml").read_text(encoding="utf-8"))
 
 def test_the_tables_of_settings_and_keys_are_current() -> None:
     text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
-    assert fill_tables(text) == text, "run: python -m bot.settings_table docs/settings.md"
+    assert fill_tables(text) == text, "run: python -m tests.settings_table docs/settings.md"
     for name, render in WHOLE.items():
         assert (ROOT / name).read_text(encoding="utf-8") == render(), f"likewise: {name}"
 

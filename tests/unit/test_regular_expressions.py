@@ -32,7 +32,6 @@ BASELINE_TEXT: Final = ("one " * LARGE)[:LARGE]
 PATH: Final = "a path of a repository: at most 4,096 bytes"
 IN_BUILD: Final = "runs in the build container, on that build's own output"
 SHORT_TEXTS: Final = {
-    "bot/settings_table.py::_MARKS": "documents of our own",
     "pipeline/environment/setup_machine.py::_LOCKS": PATH,
     "pipeline/edits/suspicious.py::_SCRATCH": PATH,
     "pipeline/languages/ci.py::is_in_range": "cut to 500 characters",

@@ -1,7 +1,5 @@
 """`evaluate --solve`: the whole pipeline on instances, with its tables."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import dataclasses
@@ -32,7 +30,6 @@ from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
 from bot.safe_text import printable
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.progress import OnProgress
@@ -119,7 +116,7 @@ class Solved:
 async def evaluate_solved(
     found: tuple[SolvedInstance, ...],
     rows: Sequence[GradedInstance],
-    task: SolveTask,
+    task: "SolveTask",
     settings: Settings,
 ) -> Solved:
     """Evaluate the finished runs of `task`, and write their labels beside them.
@@ -358,7 +355,7 @@ class _Solving:
             ceiling = before + grant.dollars
             job = dataclasses.replace(job, options=replace(job.options, dollars=ceiling))
             store, say = self.open_store(row), partial(print_event, of=row.instance_id)
-            outcome = await self.runner.solve(job, store, in_flight=InFlightWork(), on_progress=say)
+            outcome = await self.runner.solve(job, store, on_progress=say)
             for method in self.task.selections:
                 await self._choose_again(job, method, store, say)
             ledger = await _read_ledger(folder)
@@ -384,7 +381,7 @@ class _Solving:
         return found, await read_run(folder)
 
     async def _label(
-        self, found: SolvedInstance, run: FinishedRun | None, grades: _Grades
+        self, found: SolvedInstance, run: FinishedRun | None, grades: "_Grades"
     ) -> SolvedInstance:
         """`found` with the verdicts on all edits of its run."""
         if found.unfinished:
@@ -420,7 +417,7 @@ class _Solving:
         if await store.load(f"verdict/{method}", Verdict):
             return
         job = dataclasses.replace(job, options=replace(job.options, selection=method))
-        opening = self.runner.open_selection(job, store, InFlightWork(), on_progress)
+        opening = self.runner.open_selection(job, store, on_progress)
         async with opening as space:
             judge = Judge(space.workspace, model=space.models.solver, reward=space.models.orm)
             await judge.judge(

@@ -1,7 +1,5 @@
 """`capuchin learn`: from solved issues to trained models."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import functools
@@ -552,7 +550,7 @@ _JUDGE: tuple[Option, ...] = (
 )  # fmt: skip
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: "Subparsers") -> None:
     """Add the command and its actions to the parser."""
     parser = subparsers.add_parser(
         "learn",

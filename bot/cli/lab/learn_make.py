@@ -11,7 +11,6 @@ from bot.data.job import Job
 from bot.data.run import RunId
 from bot.runner.models import check_models
 from bot.settings import Settings
-from bot.storage.workers import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.data.options import Options
@@ -64,7 +63,7 @@ async def make_instances(
     async with open_runner(settings) as runner:
         places = Workplaces(trees, settings, runner)
         try:
-            async with runner.open_selection(job, store, InFlightWork(), say) as space:
+            async with runner.open_selection(job, store, say) as space:
                 bugs = await BugMaker(space.workspace).make(count)
                 if not bugs:
                     raise BadData(

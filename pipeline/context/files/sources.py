@@ -1,7 +1,5 @@
 """Sorts the entries of a commit into source files and others, with the reason."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -205,7 +203,7 @@ def _filter_by_content(
     attributes: Mapping[str, Attributes],
     wanted: Iterable[Source],
     skipped: list[SkippedFile],
-    facts: Mapping[ContentKey, str],
+    facts: "Mapping[ContentKey, str]",
 ) -> Sources:
     files: list[Source] = []
     for file in wanted:

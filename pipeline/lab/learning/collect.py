@@ -4,8 +4,6 @@ The paper's rules (section 3.1 of SWE-Reasoner and its source, Lingma SWE-GPT): 
 20 characters with at most 3 links, an edit of 1 to 5 code files, not of tests alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter, defaultdict
@@ -169,7 +167,7 @@ class Trajectory(BaseModel):
 
 
 def read_trajectories(
-    path: Path, known: Container[str], report: CollectReport
+    path: Path, known: Container[str], report: "CollectReport"
 ) -> Iterator[Attempt]:
     """The labelled edits with which runs ended, at issues that are `known`. Raises BadData."""
     for number, row in enumerate(read_lines(path, Trajectory), 1):

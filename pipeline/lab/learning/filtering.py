@@ -1,7 +1,5 @@
 """Rejection sampling: the paper's four checks of an attempt, and the rows they leave."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -430,7 +428,7 @@ class RowFiles:
 
     @classmethod
     @contextmanager
-    def open(cls, folder: Path) -> Generator[RowFiles]:
+    def open(cls, folder: Path) -> "Generator[RowFiles]":
         """New files in `folder`, which take the places of older ones at the end of the block."""
         (folder / MANIFEST).unlink(missing_ok=True)
         with ExitStack() as stack:
@@ -450,7 +448,7 @@ class RowFiles:
 
 def _write_issue(
     files: RowFiles,
-    counts: _Counts,
+    counts: "_Counts",
     issue: SolvedIssue,
     side: Split,
     attempts: Sequence[tuple[Attempt, Checks]],

@@ -124,32 +124,20 @@ UV_STEP: Final = (
 )
 
 
-def list_attempts(
-    manifests: Manifests,
-    asked: Asked,
-    root: str = "",
-    siblings: Sequence[str] = (),
-    others: Sequence[str] = (),
-) -> list[Attempt]:
-    """The ways to install a tree that differ, the most promising first. `root`: the folder of the
-    project, whose files `manifests` are; `siblings`: folders from there of what it takes by path;
-    `others`: those of the tree's other packages."""
-    different: dict[str, Attempt] = {}
-    for attempt in AttemptMaker(manifests, asked, root, siblings, others).make_attempts():
-        different.setdefault(re.sub(r'"attempt": "\w+"', "", repr(attempt.recipe)), attempt)
-    return list(different.values())
-
-
 class AttemptMaker:
-    """Makes the attempts that the installer executes."""
+    """Makes the attempts that the installer executes.
+
+    `root`: the folder of the project, whose files `manifests` are; `siblings`: folders from there
+    of what it takes by path; `others`: those of the tree's other packages.
+    """
 
     def __init__(
         self,
         manifests: Manifests,
         asked: Asked,
-        root: str = "",
-        siblings: Sequence[str] = (),
-        others: Sequence[str] = (),
+        root: str,
+        siblings: Sequence[str],
+        others: Sequence[str],
     ) -> None:
         self.manifests = manifests
         self.root = root
@@ -169,7 +157,14 @@ class AttemptMaker:
         )
         self.version, self.source = find_version(self.name, manifests.texts, asked.described)
 
-    def make_attempts(self) -> Iterator[Attempt]:
+    def list_attempts(self) -> list[Attempt]:
+        """The ways to install the tree that differ, the most promising first."""
+        different: dict[str, Attempt] = {}
+        for attempt in self._make_attempts():
+            different.setdefault(re.sub(r'"attempt": "\w+"', "", repr(attempt.recipe)), attempt)
+        return list(different.values())
+
+    def _make_attempts(self) -> Iterator[Attempt]:
         python = self.configured or find_python_at(self.manifests.texts, self.day)
         needs = find_test_needs(self.manifests.names, self.manifests.texts, first_minor(python))
         lock = read_lock(self.manifests, first_minor(python))

@@ -96,7 +96,8 @@ class Python(Language):
         root = roots.find_root(manifests.names, manifests.root)
         siblings = origins.find_siblings(manifests.texts, root)
         others = origins.find_others(manifests.names, root)
-        return install.list_attempts(below(manifests, root), asked, root, siblings, others)
+        maker = install.AttemptMaker(below(manifests, root), asked, root, siblings, others)
+        return maker.list_attempts()
 
     def steps(self, manifests: Manifests, asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         inside = below(manifests, roots.find_root(manifests.names, manifests.root))

@@ -4,8 +4,6 @@ Agentless votes over patches normalised in this way. With the unedited
 files, the form is exact; of a diff alone, parts of files are read as far as they can be.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -38,7 +36,7 @@ class TokenChange:
     def canonical(self) -> tuple[object, ...]:
         return (self.anchor, self.removed, self.added)
 
-    def with_names(self, names: Mapping[str, str]) -> TokenChange:
+    def with_names(self, names: Mapping[str, str]) -> "TokenChange":
         """This change with local names replaced."""
         return TokenChange(
             self.anchor,
@@ -222,7 +220,7 @@ class _Lexer:
         self._unread += result.unread
         return result
 
-    def lex_both(self, part: _HunkSides, path: str) -> tuple[LexResult, LexResult]:
+    def lex_both(self, part: "_HunkSides", path: str) -> tuple[LexResult, LexResult]:
         old, new = (self.lex(text, path, part.inner) for text in (part.before, part.after))
         if old.guessed != new.guessed:
             # What was taken for a docstring may be code.

@@ -1,7 +1,5 @@
 """Webhooks at a fixed rate, from a generator that costs less than the server: raw HTTP/1.1."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac
@@ -189,12 +187,12 @@ class Clock(NamedTuple):
     process: float
 
     @classmethod
-    def read(cls, pid: int) -> Clock:
+    def read(cls, pid: int) -> "Clock":
         fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
         machine = sum(int(ticks) for at, ticks in enumerate(fields) if at not in _IDLE)
         return cls(time.monotonic(), machine / TICKS, read_processor_seconds(pid))
 
-    def since(self, earlier: Clock) -> Clock:
+    def since(self, earlier: "Clock") -> "Clock":
         return Clock(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 

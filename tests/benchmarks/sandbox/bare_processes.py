@@ -3,8 +3,6 @@
 One container without walls is kept; what is measured, is measured inside it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +30,7 @@ class BareProcesses:
         )
         self._container = str(made["Id"])
 
-    def __enter__(self) -> BareProcesses:
+    def __enter__(self) -> "BareProcesses":
         self._daemon.start(self._container)
         return self
 

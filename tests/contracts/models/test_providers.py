@@ -1,7 +1,5 @@
 """What each provider is asked and answers in its own way; what models think."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -224,7 +222,7 @@ SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
 THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}
 
 
-def thinker(kind: Kind, at: Serving, tokens: int = 4000) -> Client:
+def thinker(kind: Kind, at: Serving, tokens: int = 4000) -> "Client":
     where = at.url if kind == "anthropic" else f"{at.url}/v1"
     spec = parse_spec(f"{kind}:claude-sonnet-4-6@{where}")
     return build_model(spec, api_key=KEY, options=ModelOptions(thinking_tokens=tokens))

@@ -238,7 +238,9 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
         asked += 1
         return False
 
-    monkeypatch.setattr("sandbox.docker.build_image.build_package_image", answer_nothing)
+    monkeypatch.setattr(
+        "sandbox.docker.build_image.EnvironmentBuild._build_packages", answer_nothing
+    )
     for number in (1, 2):
         image = await build_environment(engine, request, attempt)
         assert asked == number

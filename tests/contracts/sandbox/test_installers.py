@@ -315,7 +315,9 @@ async def test_without_debians_mirror_a_build_says_which_compiler_it_lacks(
     def answer_nothing(*_: object, **__: object) -> bool:
         return False
 
-    monkeypatch.setattr("sandbox.docker.build_image.build_package_image", answer_nothing)
+    monkeypatch.setattr(
+        "sandbox.docker.build_image.EnvironmentBuild._build_packages", answer_nothing
+    )
     # A package of its own: an earlier run may have left an image with the compiler.
     other = {**files, ".github/workflows/test.yml": WORKFLOW.replace("NAME", run_id)}
     with pytest.raises(EnvironmentFailed) as failed:

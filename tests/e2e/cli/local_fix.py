@@ -1,7 +1,5 @@
 """`capuchin fix` on a folder of this machine."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import shutil
@@ -45,7 +43,7 @@ class LocalFix:
     def commit(self, files: dict[str, str]) -> str:
         return local_git.repository(self.repo, files)
 
-    def continue_run(self, run: EndedRun) -> None:
+    def continue_run(self, run: "EndedRun") -> None:
         """Go on from a copy of what `run` left, with its repository and its issue."""
         self.repo, self.issue = run.repo, run.issue
         self.settings = replace(self.settings, data_dir=run.data)

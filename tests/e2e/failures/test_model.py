@@ -1,7 +1,5 @@
 """A model that is away, full, or talks nonsense: what the people of the issue get to see."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Final
 
@@ -24,13 +22,13 @@ NOWHERE = shop.edit("    return a + b", before="    return a * b")
 
 
 @pytest.fixture
-def clock() -> Generator[TravellingClock]:
+def clock() -> "Generator[TravellingClock]":
     with time_machine.travel(now(), tick=True) as traveller:
         yield TravellingClock(traveller)
 
 
 async def test_a_model_that_is_overloaded_for_ten_minutes(
-    start_recorded_bot: StartBot, clock: TravellingClock
+    start_recorded_bot: StartBot, clock: "TravellingClock"
 ) -> None:
     away = RecordedAnswer(call="editing", status=529)
     async with start_recorded_bot(shop.answers(away)) as bot:

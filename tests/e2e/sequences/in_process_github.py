@@ -3,8 +3,6 @@
 What a client makes of GitHub's answers on the wire is for `tests/contracts/github_client`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ class Direct:
         self._graphql = graphql
         self._auth = auth
 
-    async def __aenter__(self) -> Direct:
+    async def __aenter__(self) -> "Direct":
         return self
 
     async def __aexit__(self, *exc: object) -> None:

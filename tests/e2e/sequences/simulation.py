@@ -4,8 +4,6 @@ All is real but the pipeline, whose answer is decided, and the socket between bo
 passes as the sequence says.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -88,7 +86,7 @@ class World:
     @asynccontextmanager
     async def up(
         cls, hub: LocalHub, redis: Redis, redis_url: str, data: Path
-    ) -> AsyncGenerator[World]:
+    ) -> "AsyncGenerator[World]":
         with time_machine.travel(START, tick=True) as clock:
             async with hub.serve():
                 settings = settings_for(

@@ -1,8 +1,11 @@
 """The App is installed, uninstalled or suspended; repositories come and go."""
 
+import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from arq import ArqRedis
 
 from bot.data.run import RunStatus
 from capuchin_demo.hub import events
@@ -187,9 +190,16 @@ async def test_an_installation_makes_the_labels_and_no_empty_suites(
 
 
 async def test_many_repositories_are_set_up_at_a_pace_the_active_ones_first(
-    start_bot: StartBot,
+    start_bot: StartBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each gets its label before any gets the rest, and no other write waits for that."""
+    enqueue = ArqRedis.enqueue_job
+
+    async def enqueue_slowly(queue: ArqRedis, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.sleep(0.1)  # the first are carried out before the last are put in
+        return await enqueue(queue, *args, **kwargs)
+
+    monkeypatch.setattr(ArqRedis, "enqueue_job", enqueue_slowly)
     async with start_bot(hourly_writes=40) as bot:
         bot.quiet = False
         repos = [bot.add_repo(f"acme/shop{number}") for number in range(60)]
@@ -200,12 +210,19 @@ async def test_many_repositories_are_set_up_at_a_pace_the_active_ones_first(
         events.send_installation_event(bot.hub, one, "created", repos[0].owner)
         await bot.hub.wait_until_delivered()
         issue = await bot.open_issue(repos[0])
+
+        async def all_are_queued() -> bool:
+            jobs = await bot.inbox.arq.zrange(bot.storage.queue_name, 0, -1)
+            return not any(b"set-up-all" in name for name in jobs)
+
         async with bot.working(settle=False):
             await bot.until(lambda: issue.repo.pulls)
             await bot.until(lambda: sum("capuchin" in repo.labels for repo in repos[1:]) >= 40)
+            await bot.until(all_are_queued)
         due = await bot.inbox.arq.zrange(bot.storage.queue_name, 0, -1, withscores=True)
         last = max(at for name, at in due if b"set-up-label" in name) / 1000
         assert 600 < last - now().timestamp() < 1200
+        assert last < min(at for name, at in due if b"set-up-rest" in name) / 1000
     assert all("capuchin" in repo.labels for repo in repos[-40:])
     assert not any("capuchin:auto" in repo.labels for repo in repos)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.data.removed_settings import REMOVED
 from bot.runner.sandbox import pod_options
 from bot.settings import (
-    REMOVED,
     Settings,
     SettingsError,
     find_unknown_variables,
@@ -85,7 +85,7 @@ def test_a_value_of_another_kind_is_told_in_plain_words(name: str, value: str, s
         Settings.from_env({name: value})
 
 
-@pytest.mark.parametrize("name", REMOVED)
+@pytest.mark.parametrize("name", REMOVED["variables"])
 def test_a_removed_variable_stops_the_start_with_a_sentence(name: str) -> None:
     with pytest.raises(SettingsError, match=rf"^CAPUCHIN_{name} no longer exists: .+\.$"):
         Settings.from_env({f"CAPUCHIN_{name}": "1"})

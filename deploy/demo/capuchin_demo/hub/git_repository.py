@@ -3,8 +3,6 @@
 https://git-scm.com/docs/gitrepository-layout (`objects/[0-9a-f][0-9a-f]`)
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -182,7 +180,7 @@ class GitRepo:
         self.path = path
 
     @classmethod
-    def create(cls, path: Path, default_branch: str) -> GitRepo:
+    def create(cls, path: Path, default_branch: str) -> "GitRepo":
         """Create an empty bare repository.
 
         Raises:

@@ -168,7 +168,13 @@ async def show_user(call: RestCall) -> RestResponse:
     return RestResponse(200, repository_json.public_user(user))
 
 
+async def list_branch_rules(_: RestCall) -> RestResponse:
+    """None: this GitHub has no rulesets."""
+    return RestResponse(200, [])
+
+
 OPERATIONS = (
+    operation("GET", REPO + "/rules/branches/{branch...}", list_branch_rules, "metadata:read"),
     operation("GET", REPO + "/contents/{path...}", show_contents, "contents:read"),
     operation("GET", REPO + "/branches/{branch...}", show_branch, "contents:read"),
     operation("GET", "/app/hook/deliveries", list_deliveries, "app"),

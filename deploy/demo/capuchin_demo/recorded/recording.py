@@ -1,7 +1,5 @@
 """A request of either protocol, and the prepared answers by stage, sample and turn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -140,7 +138,7 @@ class _ChatBody(_RequestModel):
     continue_final_message: bool = False
 
     @model_validator(mode="after")
-    def _check_combinations(self) -> _ChatBody:
+    def _check_combinations(self) -> "_ChatBody":
         """What vLLM rejects: `ChatCompletionRequest` of its protocol."""
         if self.top_logprobs and not self.logprobs:
             raise ValueError("when using `top_logprobs`, `logprobs` must be set to true")
@@ -348,7 +346,7 @@ class RecordedAnswer(BaseModel):
     """Fail only this often, then answer with `reply`. None: always."""
 
     @model_validator(mode="after")
-    def _check_fields(self) -> RecordedAnswer:
+    def _check_fields(self) -> "RecordedAnswer":
         fails = self.status is not None or self.cut is not None
         if self.status is not None and self.cut is not None:
             raise ValueError("has both `status` and `cut`; give one")
@@ -388,6 +386,6 @@ class Recording(BaseModel):
         return next(fitting, None)
 
     @classmethod
-    def load(cls, path: Path) -> Recording:
+    def load(cls, path: Path) -> "Recording":
         """Read a YAML or JSON file. Raises ValidationError: it holds no recording."""
         return cls.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))

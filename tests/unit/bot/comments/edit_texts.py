@@ -1,9 +1,9 @@
 """Texts about edits for the snapshots: verdicts, refusals, pull requests, commits."""
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from bot.comments import candidates, pull_request, settings_file
-from bot.comments.failures import NO_FIX_REASONS
 from bot.comments.run_details import destinations_note
 from bot.data.failure import FailureFacts
 from bot.data.github_facts import CoAuthor, Identity
@@ -14,7 +14,15 @@ from bot.errors import SwapRefused
 from bot.safe_text import make_marker
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, SuiteRun
-from pipeline.data.types import Candidate, NoFix, Patch, RejectedEdit, Selection, VoteTable
+from pipeline.data.types import (
+    Candidate,
+    NoFix,
+    NoFixReason,
+    Patch,
+    RejectedEdit,
+    Selection,
+    VoteTable,
+)
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
 from sandbox.frozen import replace
@@ -91,7 +99,7 @@ VERDICTS: Mapping[str, str] = {
         NoFix(reason="not sure enough", details=("The best is right with 5%, asked is 20%.",)),
     ),
     "why none": "\n".join(
-        candidates.abstention_reason(NoFix(reason=reason)) for reason in NO_FIX_REASONS
+        candidates.abstention_reason(NoFix(reason=reason)) for reason in get_args(NoFixReason)
     ),
     "why one is not looked at": "\n".join(candidates.PULL_PROBLEMS.values()),
 }

@@ -5,9 +5,10 @@ from typing import get_args
 import pytest
 
 from bot.comments import failures, status
-from bot.data.failure import Failure, FailureFacts
+from bot.data.failure import SENTENCES, Failure, FailureFacts, PublishProblem, SwapProblem
 from bot.errors import RunFailed, translate_errors
 from pipeline.data.types import NoFix, NoFixReason
+from pipeline.workflows.verify import VerificationVerdict
 from sandbox.errors import EnvironmentFailed
 from tests.support.data.publishing import a_run
 
@@ -18,6 +19,14 @@ def test_each_failure_has_a_sentence(failure: Failure) -> None:
     assert said.endswith(".")
     assert "{" not in said
     assert failure.name not in said
+
+
+def test_the_table_of_sentences_has_no_other_names() -> None:
+    names = {"failure": [*Failure], "no_fix": get_args(NoFixReason)}
+    names |= {"unpublished": get_args(PublishProblem), "no_swap": get_args(SwapProblem)}
+    names |= {"verification": get_args(VerificationVerdict)}
+    for table, listed in names.items():
+        assert SENTENCES[table].keys() <= {*listed}
 
 
 def test_no_two_failures_sound_alike() -> None:

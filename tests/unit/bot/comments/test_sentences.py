@@ -1,7 +1,5 @@
 """The table of sentences: each names the field of the run that it rests on, and goes with it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import tomllib
@@ -65,7 +63,7 @@ from pipeline.data.types import (
 )
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
-from pipeline.workflows.plan import CostEstimate, Plan
+from pipeline.workflows.plan import Plan
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_run, selection_of_three
 from tests.unit.bot.comments.run_at_work import BEGAN, PROGRESS, WORKING
@@ -156,7 +154,7 @@ PLAN: Final = Plan(
     files=("shop.py",),
     script=TestScript(text="x"),
     run=FAILS,
-    estimate=CostEstimate(dollars=3, most=4),
+    ceiling=4,
 )
 STATS: Final = Stats(
     period="in the last 90 days",

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from bot.commands.dispatch import VERBS
+from bot.commands.verbs import VERBS
 from bot.comments import candidates, followup, pull_request, refusals, replies, settings_file
 from bot.comments import statistics as stats
 from bot.comments import status as comments
@@ -39,7 +39,7 @@ from bot.repo_config.model import (
     merge_layers,
 )
 from pipeline.data.types import CommitSha, NoFix, TestScript
-from pipeline.workflows.plan import CostEstimate, Plan
+from pipeline.workflows.plan import Plan
 from pipeline.workflows.verify import Verification
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
@@ -111,7 +111,7 @@ STATUS: Bodies = {
     "planned": replies.render_plan(
         RUN,
         Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG),
-             script_suffix=".py", run=SAID, estimate=CostEstimate(dollars=1.5, most=4)),
+             script_suffix=".py", run=SAID, ceiling=4),
     ),
     "used": candidates.render_swap(replace(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
     "not judged": comments.render_not_judged(RUN),

@@ -1,14 +1,18 @@
 """Days, pictures and pages of the list of runs."""
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
 
 from bot.data.run import Mode, Run, RunId, RunStatus, now
+from bot.server.pages import TEMPLATES
 from bot.server.run_list import (
     DAYS,
-    HEIGHT,
     PER_PAGE,
-    WIDTH,
+    Chart,
     RunFilter,
     draw_days,
     group_follow_ups,
@@ -29,6 +33,14 @@ def ended(days: float, minutes: float, status: RunStatus = RunStatus.NO_FIX) -> 
     )
 
 
+def draw(charts: Iterable[Chart]) -> list[ET.Element]:
+    """The pictures as a page shows them."""
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    macros: Any = environment.get_template("figures.html").module
+    figures = [ET.fromstring(str(macros.draw(chart)).strip()) for chart in charts]
+    return [picture for figure in figures for picture in figure.findall(f"{SVG}svg")]
+
+
 def test_a_day_counts_ends_dollars_and_the_median_of_answers_only() -> None:
     opened = RunStatus.OPENED_PULL_REQUEST
     runs = [ended(0, 2), ended(0, 4, opened), ended(0, 99, RunStatus.STOPPED), ended(1, 7, opened),
@@ -40,7 +52,7 @@ def test_a_day_counts_ends_dollars_and_the_median_of_answers_only() -> None:
     assert (last.minutes, last.dollars) == (3, 4.5)
     assert (days[0].day, days[0].ended, days[0].minutes) == (date(2026, 1, 31), 0, None)
     charts = draw_days(days)
-    pictures = [ET.fromstring(chart.svg) for chart in charts]
+    pictures = draw(charts)
     assert [picture.get("aria-labelledby") for picture in pictures] == [
         f"{name}-title {name}-text" for name in ("ends", "minutes", "dollars")
     ]
@@ -48,8 +60,8 @@ def test_a_day_counts_ends_dollars_and_the_median_of_answers_only() -> None:
     assert [len(picture.findall(f"{SVG}rect")) for picture in pictures] == [4, 2, 2]
     for bar in (bar for picture in pictures for bar in picture.iter(f"{SVG}rect")):
         x, y, width, height = (float(bar.get(key, "")) for key in ("x", "y", "width", "height"))
-        assert 0 <= x <= x + width <= WIDTH
-        assert 0 <= y < y + height <= HEIGHT + 0.1
+        assert 0 <= x <= x + width <= 320
+        assert 0 <= y < y + height <= 150
 
 
 def test_pages_keep_the_filter_and_a_cut_is_said() -> None:
@@ -65,7 +77,7 @@ def test_pages_keep_the_filter_and_a_cut_is_said() -> None:
 
 def test_no_run_makes_empty_pictures() -> None:
     charts = draw_days(list_runs([], RunFilter(), most=10).days)
-    for picture in (ET.fromstring(chart.svg) for chart in charts):
+    for picture in draw(charts):
         assert not picture.findall(f"{SVG}rect")
         assert "Nothing" in (picture.findtext(f"{SVG}desc") or "")
 

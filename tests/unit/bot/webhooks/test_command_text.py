@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import dispatch
+from bot.commands import verbs
 from bot.data.request import Command
 from bot.webhooks.command_text import VERBS, is_talk, nearest_verb, parse_command
 
@@ -39,7 +39,7 @@ def test_the_others_of_several_commands_are_named() -> None:
 
 
 def test_the_verbs_that_are_known_are_those_that_are_carried_out() -> None:
-    assert set(VERBS) == set(dispatch.VERBS)
+    assert set(VERBS) == set(verbs.VERBS)
 
 
 @pytest.mark.parametrize(

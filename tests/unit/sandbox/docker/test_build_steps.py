@@ -1,7 +1,5 @@
 """What a build is given."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import socket
 import socketserver
 import threading
@@ -65,7 +63,7 @@ class FakeDaemon:
         self._server = _Server(str(path), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
-    def __enter__(self) -> FakeDaemon:
+    def __enter__(self) -> "FakeDaemon":
         self._thread.start()
         return self
 

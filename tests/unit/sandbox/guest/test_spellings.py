@@ -1,7 +1,5 @@
 """Secrets are found however they are written."""
 
-from __future__ import annotations
-
 import base64
 import bz2
 import gzip

@@ -1,7 +1,5 @@
 """Which interpreter of an image an environment gets: programs that answer as interpreters do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said of a Debian package that could not be installed."""
 
-from __future__ import annotations
-
 import pytest
 
 from sandbox.guest.image import install_packages

@@ -1,7 +1,5 @@
 """The rules of the installer, on what uv prints and what files hold."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import time

@@ -1,7 +1,5 @@
 """Where a build's connections may go."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The cache of a package index: what builds can make it keep, and what not."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

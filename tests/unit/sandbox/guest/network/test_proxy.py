@@ -1,7 +1,5 @@
 """The proxy that is a build's way out."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

@@ -1,7 +1,5 @@
 """The filter of a world, run on system calls as the kernel would."""
 
-from __future__ import annotations
-
 import errno
 import json
 import struct

@@ -1,7 +1,5 @@
 """The monitor of an execution, with a program whose output is under the test's control."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is written of the settings and keys: `python -m bot.settings_table FILE ...`.
+"""What is written of the settings and keys: `python -m tests.settings_table FILE ...`.
 
 A document gets the tables whose marks it has; `capuchin.example.yml` and `capuchin.schema.json`
 are written whole.
