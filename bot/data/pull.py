@@ -9,7 +9,7 @@ from pydantic import Field
 from bot.data.github_facts import CoAuthor, Identity
 from bot.data.run import Login, RepoRef, RunId
 from pipeline.data.types import CommitSha, Issue
-from sandbox.frozen import Frozen
+from sandbox.frozen import Frozen, replace
 
 SIGN_OFF: Final = "sign-off"
 CO_AUTHOR: Final = "co-author"
@@ -35,12 +35,11 @@ class CommitStyle(Frozen):
         if commits is None:
             return self
         prefixes = [f"{text.rstrip()} " for text in commits if text not in (SIGN_OFF, CO_AUTHOR)]
-        return self.model_copy(
-            update={
-                "signed_off": SIGN_OFF in commits,
-                "names_co_author": CO_AUTHOR in commits,
-                "ticket": prefixes[0] if prefixes else self.ticket,
-            }
+        return replace(
+            self,
+            signed_off=SIGN_OFF in commits,
+            names_co_author=CO_AUTHOR in commits,
+            ticket=prefixes[0] if prefixes else self.ticket,
         )
 
     def format_title(self, kind: str, title: str) -> str:
