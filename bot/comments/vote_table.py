@@ -169,7 +169,7 @@ def _columns(
 def _count_broken(standing: Standing) -> str | None:
     """How many of the repository's tests it breaks; None if they did not run with it."""
     if standing.near is not None:
-        return f"{standing.near} (only tests near it were run)"
+        return f"{standing.near} (of the tests near it)"
     return None if standing.broken is None else str(len(standing.broken))
 
 

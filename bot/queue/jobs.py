@@ -79,6 +79,8 @@ class RunQueue:
         """
         names = {self.storage.name_request_job(one.id): one for one in requests}
         new = [name for name in names if not await self.arq.exists(job_key_prefix + name)]
+        if not new:
+            return False
         turns = await self.storage.requests.find_turns(requests[0], len(new))
         jobs = [
             await self.arq.enqueue_job(

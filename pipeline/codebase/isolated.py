@@ -187,14 +187,23 @@ async def call_isolated(
     if answer is None:
         process = IsolatedProcess(math.ceil(seconds), memory_bytes)
         try:
-            answer = await asyncio.to_thread(process.call, function, data)
+            answer = await asyncio.to_thread(_call_once, process, function, data)
         except asyncio.CancelledError:
             process.kill()
             raise
-        process.close()
         if answer is not None:  # a crash may be the machine's
             _RECENT.add(key, answer)
     return answer
+
+
+def _call_once(
+    process: IsolatedProcess, function: Callable[[bytes], bytes], data: bytes
+) -> bytes | None:
+    """Also one that begins after its caller was cancelled leaves no process."""
+    try:
+        return process.call(function, data)
+    finally:
+        process.close()
 
 
 def _digest(function: Callable[[bytes], bytes], data: bytes) -> str:

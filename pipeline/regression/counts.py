@@ -19,7 +19,8 @@ class RunCount(NamedTuple):
     begun: int
     total: int
     """0 where it is not known."""
-    edited: bool
+    edit: str
+    """Its diff; empty without one."""
     chosen: bool
     ended: bool = False
 
@@ -35,7 +36,7 @@ class CountReporter:
 
     def count(self, diff: str, wanted: RequestedTests, begun: int, total: int) -> None:
         """Note how far the run of `wanted` with `diff` is; `total` is 0 where it is not known."""
-        run = RunCount(begun, total, bool(diff), wanted.are_chosen)
+        run = RunCount(begun, total, diff, wanted.are_chosen)
         self._runs[diff, wanted.key()] = run
         self.tell(describe_counts(self._runs.values()))
 
@@ -60,8 +61,8 @@ def describe_counts(runs: Collection[RunCount]) -> Doing:
     """How far the `runs` of the repository's tests, which go on at the same time, are together."""
     ended = all(run.ended for run in runs)
     some = "some of " if any(run.chosen for run in runs) else ""
-    edits = sum(run.edited for run in runs)
-    how = ["without an edit"] if edits < len(runs) else []
+    diffs = {run.edit for run in runs}
+    edits, how = len(diffs - {""}), ["without an edit"] * ("" in diffs)
     how += [f"with {pluralize(edits, 'edit')}"] if edits > 1 else ["with an edit"] * edits
     text = f"{some}this repository's tests {' and '.join(how)}"
     begun, total = sum(run.begun for run in runs), sum(run.total for run in runs)

@@ -144,11 +144,11 @@ async def test_where_all_wrote_the_same_code_no_informed_sample_is_asked(
     assert (("editing/3", 0) in model.asked) == asked
 
 
-async def test_each_edit_that_is_ready_is_reported(shop: Shop) -> None:
+async def test_each_sample_that_ends_is_reported(shop: Shop) -> None:
     """Between them lie minutes of tests, in which a person sees nothing else."""
     await shop.solver(ScriptedModel(samples(GOOD_EDIT, WRONG_EDIT)), samples=2).solve(ISSUE)
-    written = [line for line in shop.said if "written" in line]
-    assert [line[0] for line in written] == ["1", "2"]
+    ended = [line for line in shop.said if " ended" in line]
+    assert [line[0] for line in ended] == ["1", "2"]
 
 
 async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) -> None:

@@ -315,7 +315,7 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     assert shown[4].endswith("| 0 | A | not compared |  |")
     near = (replace(one, near=1), two)
     shown = render_vote_table(votes, votes.candidates[1], near).splitlines()
-    assert shown[4].endswith("| 0 | A | 1 (only tests near it were run) |  |")
+    assert shown[4].endswith("| 0 | A | 1 (of the tests near it) |  |")
     alone = (replace(one, same_as=0), replace(one, same_as=1))
     shown = render_vote_table(votes, votes.candidates[1], alone).splitlines()
     assert shown[0].endswith("| passes |")

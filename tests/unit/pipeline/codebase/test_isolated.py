@@ -5,11 +5,14 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import threading
 import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +74,30 @@ async def test_a_process_of_its_own_ends_with_its_call() -> None:
     again = json.loads(await call_isolated(ask, b"", seconds=9) or b"")[0]
     assert again == numbers[0], "recent results are kept"
     assert await call_isolated(ask, b"stop", seconds=9) is None
+
+
+async def test_a_call_that_is_cancelled_before_its_process_begins_leaves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin: Any = subprocess.Popen
+    asked, started = threading.Event(), threading.Event()
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin_late(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        asked.set()
+        started.wait(60)
+        begun.append(begin(*args, **kwargs))
+        return begun[0]
+
+    monkeypatch.setattr(subprocess, "Popen", begin_late)
+    call = asyncio.create_task(call_isolated(ask, b"number", seconds=5))
+    await asyncio.to_thread(asked.wait, 60)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    started.set()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert begun[0].returncode is not None
 
 
 async def test_a_call_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> 
         pull: Vector = draw.normal(size=8)
         signs = [int(sign) for sign in draw.integers(-1, 2, size=8)]
 
-        def loss(w: Vector, bend: Vector = bend, pull: Vector = pull) -> tuple[float, Vector]:
+        def loss(
+            w: "Vector", bend: "Vector" = bend, pull: "Vector" = pull
+        ) -> "tuple[float, Vector]":
             return float(w @ bend @ w / 2 - pull @ w), bend @ w - pull
 
         found, held = minimise(loss, signs), np.array(signs, float)
@@ -50,7 +52,7 @@ def test_weights_keep_their_sign_and_the_others_are_found() -> None:
     from tests.benchmarks.fitting.fit_confidence import minimise
 
     # w0^4 + (w0 - 1)^2 + (w1 - w0 - 2)^2, least without bounds at w1 > 0.
-    def loss(w: Vector) -> tuple[float, Vector]:
+    def loss(w: "Vector") -> "tuple[float, Vector]":
         gap = w[1] - w[0] - 2
         slope = np.array([4 * w[0] ** 3 + 2 * (w[0] - 1) - 2 * gap, 2 * gap])
         return float(w[0] ** 4 + (w[0] - 1) ** 2 + gap**2), slope
@@ -66,7 +68,7 @@ def test_a_fit_that_does_not_converge_is_refused() -> None:
 
     from tests.benchmarks.fitting.fit_confidence import minimise
 
-    def endless(w: Vector) -> tuple[float, Vector]:
+    def endless(w: "Vector") -> "tuple[float, Vector]":
         return -float(w.sum()), -np.ones(len(w))
 
     with pytest.raises(ArithmeticError, match="did not converge"):

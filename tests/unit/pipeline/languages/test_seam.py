@@ -8,7 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[4]
 NAMED = re.compile(r"\.py\b|\bpytest\b|\bpip\b|\bunittest\b")
 EXCEPTED = {
-    "pipeline/codebase/grammars.py": "which grammar reads which suffix",
     "pipeline/codebase/text.py": "the encoding cookie is part of Python's files",
     "pipeline/context/files/filters.py": "Python's files are ranked first, as on the benchmark",
     "pipeline/edits/patches.py": "which files are run before anybody reads the edit, by name",

@@ -91,6 +91,9 @@ def test_runs_side_by_side_are_counted_together_until_the_last_of_them_ends(
     assert ("923" in told[-1].text, told[-1].counted) == (True, None)
     reporter.count("", whole, 1, 0)
     assert (told[-1].counted, "1 test " in told[-1].text) == (None, True)
+    for part in ("a", "b"):
+        reporter.count("one", RequestedTests(tests=(part,)), 1, 5)
+    assert "and with an edit: 3 tests" in told[-1].text, "two runs of one edit"
 
 
 async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
