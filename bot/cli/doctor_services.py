@@ -296,7 +296,7 @@ async def ask_chat(spec: ModelSpec, settings: Settings, question: str = QUESTION
     client = build_model(
         spec,
         api_key=key,
-        base_url=settings.anthropic_base_url if spec.provider == "anthropic" else None,
+        base_url=settings.anthropic_base_url,
         prices=await asyncio.to_thread(load_prices, settings),
         sdk_retries=0,
     )

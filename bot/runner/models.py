@@ -381,7 +381,7 @@ class _ModelBuilder:
         client = build_model(
             spec,
             api_key=settings.find_key(spec).key,
-            base_url=settings.anthropic_base_url if spec.provider == "anthropic" else None,
+            base_url=settings.anthropic_base_url,
             options=self.served.apply(spec, model_options),
             prices=self.prices,
             sdk_retries=sdk_retries,

@@ -85,8 +85,7 @@ def _build_scout(settings: Settings, stack: AsyncExitStack, meter: Meter) -> Mod
         spec = parse_spec(settings.scout_model)
     except ValueError as error:
         raise BadData(f"CAPUCHIN_SCOUT_MODEL: {error}") from None
-    base_url = settings.anthropic_base_url if spec.provider == "anthropic" else None
-    key = settings.find_key(spec).key
+    key, base_url = settings.find_key(spec).key, settings.anthropic_base_url
     client = build_model(spec, api_key=key, base_url=base_url, sdk_retries=0)
     stack.push_async_callback(client.aclose)
     window = ConcurrencyWindow(SCOUT_CALLS)
