@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bot.admission.check import Admission
 from bot.admission.trust import CommentFilter, is_edited_since, restore_requested_version
 from bot.data.github_facts import CommentFacts, IssueFacts
-from bot.data.run import IssueVersion, Login, Mode
+from bot.data.run import IssueVersion, Login, Mode, SkippedComments
 from bot.errors import RunRefused
 from bot.github.attachments import (
     MOST_FILES,
@@ -71,13 +71,10 @@ async def load_issue(
         issue, unread = await add_attachments(issue, attached, reader, signed, sees=sees)
     own = repo.identity.login.lower()
     others = [one.body or "" for one in kept if one.author.lower() != own][-MAX_COMMENTS:]
-    texts = (facts.body or "", *others)
-    hidden, folded = await asyncio.to_thread(find_unseen, bound_texts(texts))
+    skipped = await asyncio.to_thread(count_unread, skipped, facts.body or "", others)
     skipped = replace(
-        skipped, edited=edited, pictures=unread.pictures, files=unread.files, attached=unread.read,
-        hidden=len(hidden), hidden_characters=sum(hidden), folded=folded,
-        declared=leave_out_form(visible_text(facts.body or ""))[1],
-    )  # fmt: skip
+        skipped, edited=edited, pictures=unread.pictures, files=unread.files, attached=unread.read
+    )
     await lease.save(replace(run, skipped=skipped))
     if unread.is_all and not run.confirmed and run.mode is not Mode.AUTO:
         raise RunRefused("only pictures")
@@ -85,10 +82,19 @@ async def load_issue(
     return issue
 
 
-def bound_texts(texts: Iterable[str]) -> list[str]:
-    """The first of `texts`, as far as `build_issue` renders some."""
-    total = accumulate(map(len, texts := list(texts)))
-    return [text for text, size in zip(texts, total, strict=True) if size <= _MOST_RENDERED]
+def count_unread(
+    skipped: SkippedComments, body: str, comments: Iterable[str] = ()
+) -> SkippedComments:
+    """`skipped` with what is left out of an issue's `body` and, as far as `build_issue` renders
+    them, of `comments`. Takes up to a second."""
+    texts = [body, *comments]
+    total = accumulate(map(len, texts))
+    read = (text for text, size in zip(texts, total, strict=True) if size <= _MOST_RENDERED)
+    hidden, folded = find_unseen(read)
+    declared = leave_out_form(visible_text(body))[1]
+    return replace(
+        skipped, hidden=len(hidden), hidden_characters=sum(hidden), folded=folded, declared=declared
+    )
 
 
 class Unread(NamedTuple):

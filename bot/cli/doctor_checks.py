@@ -192,7 +192,7 @@ async def check_archive(settings: Settings) -> str:
 
 
 async def check_signing_key(settings: Settings) -> str:
-    key = SigningKey(*settings.signing_key.split(":", 1))
+    key = SigningKey.parse(settings.signing_key)
     try:
         await try_key(key)
     except GitFailed as failure:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bot.admission.issue_text import bound_texts, build_issue, leave_out_form
+from bot.admission.issue_text import build_issue, count_unread, leave_out_form
 from bot.cli.display import print_progress
 from bot.comments.status import omissions_note
 from bot.data.github_facts import CommentFacts, IssueFacts, RepositoryFacts
@@ -28,7 +28,7 @@ from bot.github.app import GitHubApp
 from bot.github.credentials import InstallationCredential, TokenCredential
 from bot.github.http import GitHubClient
 from bot.settings import Settings
-from bot.visible_text import find_unseen, visible_text
+from bot.visible_text import visible_text
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, create_bare, git, trust_owner_of
 from pipeline.data.types import CommitSha, Issue
@@ -89,7 +89,7 @@ def read_issue(path: Path) -> tuple[Issue, str]:
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
     issue = Issue(repository="", title=title, body=leave_out_form(visible_text(rest))[0])
-    _tell_unseen([rest])
+    _tell_unread(rest)
     return issue, hashlib.sha256(data).hexdigest()
 
 
@@ -239,20 +239,13 @@ async def _read_remote_issue(client: GitHubClient, number: int) -> tuple[Reposit
     if strangers:
         print_progress(f"Ignored comments by people outside the repository: {strangers}.")
     issue = build_issue(repository.full_name, facts, readable, own_login=Login(""))
-    _tell_unseen(bound_texts([facts.body or "", *(one.body or "" for one in readable)]))
+    _tell_unread(facts.body or "", *(one.body or "" for one in readable))
     return repository, issue
 
 
-def _tell_unseen(texts: list[str]) -> None:
-    """Say what is not read of an issue, whose body is the first of `texts`."""
-    hidden, folded = find_unseen(texts)
-    unread = SkippedComments(
-        hidden=len(hidden),
-        hidden_characters=sum(hidden),
-        declared=leave_out_form(visible_text(texts[0]))[1],
-        folded=folded,
-    )
-    if note := omissions_note(unread):
+def _tell_unread(body: str, *comments: str) -> None:
+    """Say what is not read of an issue."""
+    if note := omissions_note(count_unread(SkippedComments(), body, comments)):
         print_progress(note)
 
 

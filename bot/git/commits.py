@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from bot.data.github_facts import Identity
 from bot.data.pull import CONVENTIONAL, CommitStyle
@@ -225,6 +225,11 @@ class SigningKey(NamedTuple):
     email: str
     """The committer's address, by which GitHub finds the account that has the key."""
     path: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Of `CAPUCHIN_SIGNING_KEY`, which the settings have checked."""
+        return cls(*text.split(":", 1))
 
 
 async def sign_commits(

@@ -117,7 +117,7 @@ async def _sign(
     settings = ctx.settings
     if not settings.signing_key:
         return None
-    key = SigningKey(*settings.signing_key.split(":", 1))
+    key = SigningKey.parse(settings.signing_key)
     try:
         commits = await sign_commits(git_dir, key, since=since, head=local.head)
         if not commits:
