@@ -1,18 +1,18 @@
 """A pytest plugin that runs only the wanted tests and records each outcome."""
 
 import os
-import time
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from .functions import FunctionTracer
-from .record import CollectionFilter, lacks_network, relative_path, write
+from .record import CollectionFilter, Stopwatch, lacks_network, relative_path, write
 from .test_names import stable_name
 
 _FILTER = CollectionFilter()
 _TRACER = FunctionTracer()
+_WATCH = Stopwatch()
 _WORKER = "PYTEST_XDIST_WORKER" in os.environ  # the controller repeats its reports
 _NAMES: "dict[str, str]" = {}
 _OVERRIDDEN: "dict[str, Any]" = {
@@ -113,8 +113,9 @@ def pytest_collection_modifyitems(config: Any, items: "list[Any]") -> None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: Any) -> "Generator[None, None, None]":
     name = _NAMES[item.nodeid] = _name(item)
-    write("start", name, relative_path(_path(item)), time.time())
+    write("start", name, relative_path(_path(item)), _WATCH.date())
     tracing = _FILTER.functions and _TRACER.begin()
+    _WATCH.lap()
     yield
     if tracing:
         _TRACER.end(name)
@@ -138,7 +139,9 @@ def pytest_runtest_makereport(item: Any, call: Any) -> "Generator[None, Any, Non
 def pytest_runtest_logreport(report: Any) -> None:
     if not _WORKER:
         outcome = "xfail" if hasattr(report, "wasxfail") else report.outcome
-        write("phase", _report_name(report), report.when, outcome, report.duration)
+        # With xdist, another process ran it.
+        seconds = report.duration if hasattr(report, "node") else _WATCH.lap()
+        write("phase", _report_name(report), report.when, outcome, seconds)
 
 
 @pytest.hookimpl(hookwrapper=True)

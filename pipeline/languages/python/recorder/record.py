@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import socket
+import time
 from typing import Any
 
 from .test_names import is_named, stable_name
@@ -27,6 +28,21 @@ def write(kind: str, *values: Any) -> None:
             os.close(file)
     except OSError:
         return  # a test without files, or a full disk: a missing record counts as not passed
+
+
+class Stopwatch:
+    """Measures by the clocks that it found: tests that replace those of modules do not reach it."""
+
+    def __init__(self) -> None:
+        self.date = time.time
+        self._now = time.perf_counter
+        self._began = 0.0
+
+    def lap(self) -> float:
+        """Seconds since the last call."""
+        now = self._now()
+        seconds, self._began = now - self._began, now
+        return seconds
 
 
 def relative_path(path: Any) -> str:

@@ -1,16 +1,16 @@
 """Records the outcomes of unittest's tests under any runner, and runs only the wanted ones."""
 
 import sys
-import time
 import unittest
 from collections.abc import Iterator
 from typing import Any
 
 from .functions import FunctionTracer
-from .record import CollectionFilter, lacks_network, relative_path, write
+from .record import CollectionFilter, Stopwatch, lacks_network, relative_path, write
 from .test_names import stable_name
 
 _FILTER = CollectionFilter()
+_WATCH = Stopwatch()
 
 
 class _Current:
@@ -19,7 +19,6 @@ class _Current:
     def __init__(self) -> None:
         self.result: Any = None
         self.outcome = ""
-        self.began = 0.0
         self.tracing = False
         self.tracer = FunctionTracer()
 
@@ -71,22 +70,22 @@ def _begin(result: Any, test: Any) -> None:
         return
     _CURRENT.result = result
     name = stable_name(test.id())
-    write("start", name, relative_path(_source_file(test)), time.time())
+    write("start", name, relative_path(_source_file(test)), _WATCH.date())
     title = test.shortDescription() if hasattr(test, "shortDescription") else None
     if title:
         write("title", name, stable_name(title))
     _CURRENT.outcome = "passed"
-    _CURRENT.began = time.perf_counter()
     _CURRENT.tracing = _FILTER.functions and _CURRENT.tracer.begin()
+    _WATCH.lap()
 
 
 def _end(result: Any, test: Any) -> None:
     if _CURRENT.result is not result:
         return
+    seconds = _WATCH.lap()
     name = stable_name(test.id())
     if _CURRENT.tracing:
         _CURRENT.tracer.end(name)
-    seconds = time.perf_counter() - _CURRENT.began
     write("phase", name, "call", _CURRENT.outcome, seconds)
     _CURRENT.result = None
 

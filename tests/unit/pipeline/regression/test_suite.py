@@ -259,6 +259,33 @@ async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     )
 
 
+CLOCKS = """
+import time, unittest, unittest.mock
+
+class ClockTest(unittest.TestCase):
+    def test_clock(self):
+        names = ["time.perf_counter"]
+        if "_pytest" in __import__("sys").modules:
+            names.append("_pytest.timing.perf_counter")
+        for name in names:
+            one = unittest.mock.patch(name, return_value=1e6)
+            one.start()
+            self.addClassCleanup(one.stop)
+"""
+
+
+@pytest.mark.parametrize("command", [PYTEST, ("python", "-m", "unittest", "tests.test_clock")])
+async def test_tests_that_replace_the_clock_take_the_time_that_they_take(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    shop = await opened(tmp_path, {"tests/__init__.py": "", "tests/test_clock.py": CLOCKS})
+    (found,) = await find_commands(shop.codebase, command)
+    store = DirStore(tmp_path / "store")
+    run = await TestRunner(found, sandbox=shop.sandbox, store=store, seconds=100).run()
+    assert len(run.suite.passed) == 1
+    assert 0 < sum(run.seconds.values()) < run.suite.execution.seconds
+
+
 async def test_toxs_own_command_is_tried_and_left_when_it_cannot_run(tmp_path: Path) -> None:
     tox = "[testenv]\ncommands = pytest --no-such-option\n    pytest -q tests\n"
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT}, **{"tox.ini": tox})
