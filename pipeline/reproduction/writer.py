@@ -109,11 +109,12 @@ class ReproductionMachine(Machine[ReproductionState]):
         said: Sequence[str] = (),
         rival: str = "",
         subjects: Sequence[str] = (),
+        files: Sequence[SourceFile] = (),
     ) -> None:
         """Without a `plan`, the machine asks only for the description. `found`, `said`: the scripts
         by which the edit was chosen, and what models said of it and of the others. `rival`: the
         diff of another edit that behaves alike in all that was run. `subjects`: those of the latest
-        commits, whose form the title takes."""
+        commits, whose form the title takes. `files`: those that the edit changes, without it."""
         super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
         self._resources = resources
         self._codebase = resources.codebase
@@ -125,6 +126,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         self._said = said
         self._rival = rival
         self._subjects = subjects
+        self._files = files
 
     @property
     def system(self) -> str:
@@ -143,6 +145,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             said=self._said,
             rival=self._rival,
             subjects=self._subjects,
+            files=self._files,
             plan=plan,
             command=self._command_words(plan),
         )

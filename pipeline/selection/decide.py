@@ -36,8 +36,13 @@ MAX_BESIDE, AROUND_BESIDE = 12_000, 40
 """The same for tests and files that are not code, which are read only for their changes."""
 
 
-async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[SourceFile]:
-    """Read every file of `codebase` that one of `diffs` changes, in the order of the diffs."""
+async def read_edited_files(
+    codebase: Codebase, diffs: Sequence[str], *, closely: bool = True
+) -> list[SourceFile]:
+    """Read every file of `codebase` that one of `diffs` changes, in the order of the diffs.
+
+    Unless `closely`, code is shown like tests and files that are not code.
+    """
     changes: dict[str, list[FileDiff]] = {}
     for diff in diffs:
         for file in parse_diff(diff):
@@ -48,7 +53,7 @@ async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[So
         text = await codebase.read_text(path) if path in codebase.files else None
         if text is None:
             continue
-        beside = all(map(is_irrelevant, files))
+        beside = not closely or all(map(is_irrelevant, files))
         parts = len(text) > (MAX_BESIDE if beside else MAX_CHARACTERS)
         around = AROUND_BESIDE if beside else AROUND
         shown.append(

@@ -56,6 +56,7 @@ from pipeline.reproduction.writer import (
 )
 from pipeline.resources import Resources
 from pipeline.run_errors import BudgetSpent
+from pipeline.selection.decide import read_edited_files
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.judge import Judge
 from pipeline.selection.other_call_sites import find_rival
@@ -249,10 +250,13 @@ class ReproductionStep:
         """Ask for the model's test and description; without a `plan`, only for the description."""
         further = judged.verdict.further[-_MOST_FOUND:]
         history = await read_history(self._codebase)
+        patch = judged.table.candidates[at].patch
+        files = await read_edited_files(self._codebase, [patch.diff], closely=False)
+        extended = plan.extends.path if plan and plan.extends else ""
         machine = ReproductionMachine(
             self._resources,
             issue=issue,
-            patch=judged.table.candidates[at].patch,
+            patch=patch,
             script=script,
             plan=plan,
             found=[
@@ -263,6 +267,7 @@ class ReproductionStep:
             said=list_said(judged),
             rival=find_rival(judged),
             subjects=[commit.subject for commit in history[:8]],
+            files=[file for file in files if file.path != extended],
         )
         return await drive(machine, ReproductionState, self._resources.store, _key(at))
 

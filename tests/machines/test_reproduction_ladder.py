@@ -90,7 +90,8 @@ async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_ask
     assert "-def" not in proof.diff
     assert "def test_count" in proof.text
     said = model.conversations["reproduction"]
-    assert 'path="tests/test_till.py"' in said[0].text
+    shown = [said[0].text.count(f'<file path="{path}">') for path in (proof.path, "shop/till.py")]
+    assert shown == [1, 1]
     assert (result.evidence.title, result.evidence.notes) == ("Add up", ())
     assert "reproduction test" in shop.said[-1]
 
