@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import contextlib
 import json
 import math
 import re
@@ -13,7 +14,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.data.suite_reports import CutShort, SuiteRun
-from pipeline.languages.readers import MOST_TESTS, Outcomes
+from pipeline.languages.readers import MOST_TESTS, Outcomes, to_seconds
 from pipeline.languages.test_names import stable_name
 from sandbox.frozen import Frozen, replace
 from sandbox.program import Ending, Execution
@@ -92,11 +93,11 @@ class RecordedOutcomes(Outcomes):
         match kind, values:
             case "start", [str(name), str(path), (float() | int()) as clock]:
                 self.files[stable_name(name)] = _printable(path)
-                began = self._began[stable_name(name)] = _to_seconds(clock, math.inf)
+                began = self._began[stable_name(name)] = _to_time(clock)
                 self.first = min(self.first, began)
                 self._good.setdefault(stable_name(name), False)
             case "phase", [str(name), str(when), str(outcome), (float() | int()) as seconds]:
-                self._add_phase(stable_name(name), when, outcome, _to_seconds(seconds, 0.0))
+                self._add_phase(stable_name(name), when, outcome, to_seconds(seconds))
             case (("title" | "raised" | "network" | "collect"), [str(name), *rest]):
                 self._add_note(kind, stable_name(name), rest)
             case "collected", [int(number)]:
@@ -121,7 +122,7 @@ class RecordedOutcomes(Outcomes):
             self.errors.add(name)
 
     def _add_phase(self, name: str, when: str, outcome: str, seconds: float) -> None:
-        self.seconds[name] = self.seconds.get(name, 0.0) + min(max(seconds, 0.0), 1e6)
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if outcome == "rerun":  # pytest-rerunfailures: this attempt does not count
             self.failed.discard(name)
             self.errors.discard(name)
@@ -339,14 +340,12 @@ def unpack(text: str, most: int) -> bytes:
     return data if reader.eof else b""
 
 
-def _to_seconds(value: float, otherwise: float) -> float:
-    """The seconds, or `otherwise` for an invalid number, such as NaN or an integer of 400
-    digits."""
-    try:
-        found = float(value)
-    except OverflowError:
-        return otherwise
-    return found if math.isfinite(found) else otherwise
+def _to_time(value: float) -> float:
+    """Infinite for an invalid number, such as NaN or an integer of 400 digits."""
+    with contextlib.suppress(OverflowError):
+        if math.isfinite(value):
+            return float(value)
+    return math.inf
 
 
 def _printable(path: str) -> str:
