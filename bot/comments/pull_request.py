@@ -234,14 +234,14 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             f"with the change; both ran in a sandbox without network." + (alone if commits else ""),
             run_it,
             standing_sentence(selection),
-            _log("Before: it fails", test.before, characters),
+            _log("Before: it fails", test.before, characters, test.path),
             details("After: it passes", block(show_end(test.after.output), characters)),
         ]
     )
 
 
-def _log(title: str, run: Execution, characters: int) -> str:
-    return details(title, block(shorten_failures(run.output), characters))
+def _log(title: str, run: Execution, characters: int, path: str = "") -> str:
+    return details(title, block(shorten_failures(run.output, path), characters))
 
 
 def _votes_section(selection: Selection, characters: int) -> str:

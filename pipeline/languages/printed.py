@@ -92,7 +92,8 @@ class Printed(Frozen):
             return output
         first = failures[0].start()
         if len(failures) == 1:
-            return text[:first] + self._cut(text[first:])
+            before = _leave_out_middle(text[:first].split("\n"))
+            return "\n".join(before) + self._cut(text[first:])
         second = failures[1].start()
         left = max(self._count_failures(text) or len(failures), 2) - 1
         note = f"[... {left} more {'failure' if left == 1 else 'failures'} left out ...]"
@@ -138,11 +139,14 @@ class Printed(Frozen):
         found = next(filter(None, errors), None)
         lines = failure.split("\n")
         at = failure.count("\n", 0, found.start()) if found else 0
-        begin, end = MOST_LINES // 4, at - MOST_LINES // 2
-        if end <= begin:
-            return failure
-        note = f"[... {end - begin} lines left out ...]"
-        return "\n".join([*lines[:begin], note, *lines[end:]])
+        return "\n".join([*_leave_out_middle(lines[:at]), *lines[at:]])
+
+
+def _leave_out_middle(lines: list[str]) -> list[str]:
+    """What leads to a failure or its error, if it is long: the beginning and the end."""
+    begin, end = MOST_LINES // 4, len(lines) - MOST_LINES // 2
+    left_out = [f"[... {end - begin} lines left out ...]"]
+    return [*lines[:begin], *left_out, *lines[end:]] if end > begin else lines
 
 
 def _say(patterns: tuple[str, ...], text: str, *, last: bool = False) -> Iterator[str]:

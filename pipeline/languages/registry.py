@@ -148,11 +148,12 @@ def find_counts(path: str, output: str) -> str:
     return next(filter(None, (one.find_counts(text) for one in _list_prints_near(path))), "")
 
 
-def shorten_failures(output: str) -> str:
-    """The first failure and the summary of a run of tests, without its progress."""
-    return reduce(
-        lambda text, one: one.facts.printed.shorten(text), LANGUAGES, drop_progress(output)
-    )
+def shorten_failures(output: str, path: str = "") -> str:
+    """The first failure and the summary of a run of tests, such as those of the file `path`,
+    without its progress."""
+    own = language_of(path)
+    found = LANGUAGES if own is _UNKNOWN else (own,)
+    return reduce(lambda text, one: one.facts.printed.shorten(text), found, drop_progress(output))
 
 
 def show_end(output: str) -> str:

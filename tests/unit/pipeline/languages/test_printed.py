@@ -190,6 +190,30 @@ def test_sympys_traceback_is_shown_in_place_of_its_slowest_tests() -> None:
     assert "[... 1 more failure left out ...]" in shown
 
 
+FAILED: dict[str, tuple[str, str, str]] = {
+    "a.test.js": ("ok {0} adds {0}", "not ok 61 adds up\n  Error: -1", "# pass 60\n# fail 1"),
+    "a.rs": ("test adds_{0} ... ok", "---- up stdout ----\nthread 'up' panicked at a:1:\n-1", ""),
+    "a_test.go": ("--- PASS: Test{0} (0.00s)", "--- FAIL: TestUp (0.00s)\n    a.go:1: -1", "FAIL"),
+    "a_spec.rb": ("A#test_{0} = 0.00 s = .", "  1) Failure:\nA#test_up [a.rb:1]:\n-1", ""),
+    "ATest.php": ("✔ Adds {0}", "1) ATest::up\n-1", "Tests: 61, Assertions: 61, Failures: 1."),
+    "ATest.java": ("ATest > adds{0}() PASSED", "ATest > up() FAILED\n    Error: -1", ""),
+    "a_test.c": ("ok {0} - adds", "FAIL: up", ""),
+}
+"""By test file: a test that passed, one that failed, what the runner says at its end."""
+
+
+@pytest.mark.parametrize("path", FAILED)
+@pytest.mark.parametrize("noise", [0, 5])
+def test_among_many_tests_that_pass_the_one_that_fails_is_shown(path: str, noise: int) -> None:
+    passed, failed, end = FAILED[path]
+    lines = [passed.format(n) + "\n  printed" * noise for n in range(60)]
+    shown = shorten_failures("\n".join([*lines, failed, end]), path)
+    assert failed in shown
+    assert passed.format(59) not in shown
+    if path in ("a.test.js", "a.rs", "a_spec.rb", "ATest.php"):
+        assert len(shown.split("\n")) < 100
+
+
 def test_many_skips_are_left_out() -> None:
     skips = "".join(
         f"test_{n} (postgres_tests.test_array.Tests) ... skipped 'no'\n" for n in range(30)
