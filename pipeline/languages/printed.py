@@ -4,7 +4,7 @@ What each runner prints is data of its language; the output is untrusted.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pydantic import Field
@@ -15,6 +15,8 @@ from sandbox.frozen import Frozen
 MOST_LINES: Final = 80
 """A longer failure is cut."""
 _LONGEST_LINE: Final = 1000
+_MOST_RESULTS: Final = 20
+"""Lines of passed and skipped tests that are kept; where there are more, none is."""
 
 
 _PASSES: Final = re.compile(r"(\d{1,9}) (?:x?passed|passing)\b|\b(?:Passed: *|pass )(\d{1,9})")
@@ -68,21 +70,6 @@ class Printed(Frozen):
         found = {word: len(re.findall(line, text, re.M)) for word, line in self.counted.items()}
         counted = ", ".join(f"{count} {word}" for word, count in found.items() if count)
         return next(_say(self.counts, text, last=True), counted)
-
-    def drop_progress(self, output: str) -> str:
-        """The output without preparations, progress, and many lines of passed and skipped tests."""
-        if self.progress == self.results:  # neither is stated
-            return output
-        lines = output.split("\n")
-        texts = [strip_ansi(line).strip()[:_LONGEST_LINE] for line in lines]
-        results = {at for at, text in enumerate(texts) if re.fullmatch(self.results, text)}
-        dropped = results if len(results) > 20 else set[int]()
-        # Below the first failure, a test may have printed what looks like progress: evidence.
-        end = next(
-            (at for at, text in enumerate(texts) if re.match(self.heading, text)), len(lines)
-        )
-        dropped |= {at for at in range(end) if re.fullmatch(self.progress, texts[at])}
-        return "\n".join(line for at, line in enumerate(lines) if at not in dropped)
 
     def shorten(self, output: str) -> str:
         """The first failure, itself cut where it is long, and the summary."""
@@ -140,6 +127,23 @@ class Printed(Frozen):
         lines = failure.split("\n")
         at = failure.count("\n", 0, found.start()) if found else 0
         return "\n".join([*_leave_out_middle(lines[:at]), *lines[at:]])
+
+
+def drop_progress(prints: Sequence[Printed], output: str) -> str:
+    """The output without preparations, progress, and many lines of passed and skipped tests."""
+    lines = output.split("\n")
+    texts = [strip_ansi(line).strip()[:_LONGEST_LINE] for line in lines]
+    results = re.compile("|".join(f"(?:{one.results})" for one in prints))
+    dropped = {at for at, text in enumerate(texts) if results.fullmatch(text)}
+    if len(dropped) <= _MOST_RESULTS:
+        dropped.clear()
+    for one in prints:
+        if one.progress == Printed().progress:
+            continue
+        # Below the first failure, a test may have printed what looks like progress: evidence.
+        end = next((at for at, text in enumerate(texts) if re.match(one.heading, text)), len(lines))
+        dropped |= {at for at in range(end) if re.fullmatch(one.progress, texts[at])}
+    return "\n".join(line for at, line in enumerate(lines) if at not in dropped)
 
 
 def _leave_out_middle(lines: list[str]) -> list[str]:

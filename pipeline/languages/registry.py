@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.codebase.commit import Codebase
 from pipeline.data.suite_reports import TestOutcome
 from pipeline.data.types import Reproduction
-from pipeline.languages import test_command
+from pipeline.languages import printed, test_command
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.described import Described
@@ -164,7 +164,7 @@ def show_end(output: str) -> str:
 
 def drop_progress(output: str) -> str:
     """The output without a runner's preparations, progress, and many lines of passed tests."""
-    return reduce(lambda text, one: one.facts.printed.drop_progress(text), LANGUAGES, output)
+    return printed.drop_progress([one.facts.printed for one in LANGUAGES], output)
 
 
 def _list_prints_near(path: str) -> list[Printed]:
