@@ -276,8 +276,9 @@ class ModelSettings(_Section):
     anthropic_base_url: str = "https://api.anthropic.com"
     """Address of Anthropic's API or of a compatible one."""
     own_hosts: str = ""
-    """Your own hosts, such as `vllm,redis,.lan`, in addition to loopback and private addresses. A
-    pull request whose code reached no other host says so. `kubernetes` is the sandbox cluster."""
+    """Your own hosts, such as `vllm,redis,.lan`, in addition to loopback and private addresses.
+    Models there are free. A pull request whose code reached no other host says so. `kubernetes` is
+    the sandbox cluster."""
     prices_file: Path | None = None
     """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
 

@@ -34,7 +34,7 @@ def _check(args: argparse.Namespace) -> int:
 
     settings = Settings.from_env()
     try:
-        table = read_prices(settings.prices_file)
+        table = read_prices(settings.prices_file, settings.own_hosts.split(","))
     except PricesInvalid as error:
         raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
     rows = _list_models(settings, table)

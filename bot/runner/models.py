@@ -155,7 +155,7 @@ def check_models(
             is invalid.
     """
     try:
-        read_prices(settings.prices_file)
+        read_prices(settings.prices_file, settings.own_hosts.split(","))
     except PricesInvalid as error:
         raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
     for field_name in roles:
@@ -197,7 +197,7 @@ def warn_of_settings(settings: ModelSettings) -> None:
     """Log variables that have no effect, and models that are counted at a price we assume."""
     for sentence in (*find_unknown_variables(), *find_trimmed_variables()):
         logger.warning("%s", sentence)
-    table = read_prices(settings.prices_file)
+    table = read_prices(settings.prices_file, settings.own_hosts.split(","))
     for text in filter(None, (settings.solver_model, settings.scout_model)):
         for spec in parse_specs(text):
             found = look_up(spec, table)
@@ -217,7 +217,9 @@ def solver_sees(settings: ModelSettings) -> bool:
     """Whether the solver reads pictures, as the list of prices says."""
     try:
         specs = parse_specs(settings.solver_model)
-        return look_up(specs[0], read_prices(settings.prices_file)).profile.vision
+        return look_up(
+            specs[0], read_prices(settings.prices_file, settings.own_hosts.split(","))
+        ).profile.vision
     except (ValueError, PricesInvalid):  # its first call reports it
         return False
 

@@ -1,7 +1,7 @@
 """A model as people write it; its price, window and destination."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
@@ -138,6 +138,8 @@ class PriceTable(Frozen):
     own: tuple[str, ...] = ()
     """Names in `models` that come from the operator's file."""
     own_date: str = ""
+    own_hosts: tuple[str, ...] = ()
+    """What the operator declares as such; see `is_own`."""
     compute: dict[str, Compute] = Field(default_factory=dict[str, Compute])
     """See `OwnPrices.compute`."""
 
@@ -176,14 +178,16 @@ def price_table() -> PriceTable:
     return PriceTable.model_validate_json(Path(__file__).with_name("prices.json").read_bytes())
 
 
-def read_prices(path: Path | None) -> PriceTable:
-    """The shipped price list, overridden by the file at `path` if there is one.
+def read_prices(path: Path | None, own_hosts: Sequence[str] = ()) -> PriceTable:
+    """The shipped price list, overridden by the file at `path` if there is one; models on
+    `own_hosts` are the operator's.
 
     Raises:
         PricesInvalid: the file cannot be read or does not have the form of `OwnPrices`.
     """
+    table = replace(price_table(), own_hosts=tuple(own_hosts))
     if path is None:
-        return price_table()
+        return table
     try:
         own = OwnPrices.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -192,7 +196,6 @@ def read_prices(path: Path | None) -> PriceTable:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise PricesInvalid(f"{path}: {f'{where}: ' if where else ''}{first['msg']}.") from error
-    table = price_table()
     return replace(
         table,
         own=tuple(own.models),
@@ -215,7 +218,7 @@ def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
     name = spec.name.removeprefix(RECORDED_PREFIX)
     listed = name if name in table.models else re.sub(r"-\d{8}$", "", name)
     facts = table.models.get(listed)
-    is_local = spec.provider == "openai" and not _is_paid(spec.base_url, table)
+    is_local = spec.provider == "openai" and _is_free(spec.base_url, table)
     # An operator's own server may serve a model that others sell at another price.
     counts = listed in table.own or name != spec.name or not is_local
     if facts is not None and counts:
@@ -230,6 +233,8 @@ def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
         f"The price of {name} is not known; it is counted at ${price.input:g} and "
         f"${price.output:g} per million input and output tokens, more than any listed model."
     )
+    if spec.provider == "openai":
+        note += " On a host of your own it is free: CAPUCHIN_OWN_HOSTS names these."
     return _build_profile(spec, table.unknown, "unknown", note)
 
 
@@ -266,9 +271,12 @@ def _build_profile(
     return PricedProfile(profile=profile, price_source=price_source, note=note)
 
 
-def _is_paid(base_url: str | None, table: PriceTable) -> bool:
-    host = (urlsplit(base_url or "").hostname or "").rstrip(".")
-    return any(host == paid or host.endswith(f".{paid}") for paid in table.paid_hosts)
+def _is_free(base_url: str | None, table: PriceTable) -> bool:
+    """Whether the host is the operator's own; no service is sold at a name without a dot."""
+    host = _normalise_host(urlsplit(base_url or "").hostname or "")
+    if any(host == paid or host.endswith(f".{paid}") for paid in table.paid_hosts):
+        return False
+    return is_own(host, table.own_hosts) or (bool(host) and not {".", ":"} & {*host})
 
 
 UNKNOWN_HOST: Final = ""

@@ -1,6 +1,7 @@
 """What is written for people is held to the code."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -73,6 +74,13 @@ def test_every_file_and_test_that_a_document_names_exists() -> None:
     sources = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
     named = set(re.findall(r"\b(test_\w+)(?:`|, )", text)) - {"test_patch", "test_files"}
     assert {name for name in named if not re.search(rf"def {name}\b", sources)} == set()
+
+
+def test_no_document_names_a_variable_that_is_gone() -> None:
+    documents = {*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")} - {ROOT / "CHANGELOG.md"}
+    named = re.findall(r"CAPUCHIN_(\w+)", "\n".join(one.read_text("utf-8") for one in documents))
+    gone = tomllib.loads((ROOT / "bot/data/removed_settings.toml").read_text("utf-8"))
+    assert gone["variables"].keys() & {*named} == set()
 
 
 def test_operators_are_told_the_number_of_the_format() -> None:

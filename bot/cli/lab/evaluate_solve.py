@@ -152,7 +152,7 @@ async def evaluate_solved(
 
 def _read_prices(accounts: Sequence[Account], settings: Settings) -> dict[str, Price]:
     """The list prices of the accounts' models, by the names that the services gave."""
-    table = read_prices(settings.prices_file)
+    table = read_prices(settings.prices_file, settings.own_hosts.split(","))
     texts = filter(None, (settings.solver_model, settings.scout_model))
     specs = [spec for text in texts for spec in parse_specs(text)]
     prices: dict[str, Price] = {}

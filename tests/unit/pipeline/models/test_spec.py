@@ -154,6 +154,8 @@ def test_ones_own_hardware_costs_its_hours_as_in_the_papers_table_1(tmp_path: Pa
         "anthropic:qwen@http://gateway:8000",
         "openai:gpt-7@https://api.openai.com/v1",
         "openai:gpt-7@https://API.OpenAI.com./v1",
+        "openai:x@https://llm.of-nobody-listed.example/v1",
+        "openai:x@https://203.0.113.7/v1",
     ],
 )
 def test_an_unknown_paid_model_is_dearer_than_every_known_one(text: str) -> None:
@@ -164,8 +166,11 @@ def test_an_unknown_paid_model_is_dearer_than_every_known_one(text: str) -> None
     assert known.profile.price.of(MILLION) > dearest
 
 
-def test_a_host_that_only_ends_alike_is_not_a_paid_one() -> None:
-    assert look_up(parse_spec("openai:m@http://myopenai.com/v1")).price_source == "local"
+@pytest.mark.parametrize("host", ["gpu", "localhost", "10.0.0.7", "[::1]", "myopenai.com", "a.lan"])
+def test_a_host_of_ones_own_is_free(host: str) -> None:
+    """A name that only ends like a paid one is not that."""
+    table = read_prices(None, ["myopenai.com", ".lan"])
+    assert look_up(parse_spec(f"openai:m@http://{host}:80/v1"), table).price_source == "local"
 
 
 def test_the_table_is_sane() -> None:
