@@ -21,7 +21,8 @@ _MOST_RESULTS: Final = 20
 
 _PASSES: Final = re.compile(r"(\d{1,9}) (?:x?passed|passing)\b|\b(?:Passed: *|pass )(\d{1,9})")
 _ALL: Final = re.compile(
-    r"(\d{1,9}) (?:tests?|examples?|runs|total)\b|\bTests(?: run)?: (\d{1,9})|\((\d{1,9})\)"
+    r"(\d{1,9}) (?:tests?|examples?|runs|total)\b(?! failed)|\bTests(?: run)?: (\d{1,9})"
+    r"|\((\d{1,9})\)|\bout of (\d{1,9})"
 )
 _NO_RESULTS: Final = re.compile(
     r"(\d{1,9}) (?:skipped|xfailed|pending|skips|todo|ignored|in packages without tests)\b"
