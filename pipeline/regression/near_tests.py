@@ -405,12 +405,13 @@ class NearbyTests:
         base = await runner.run("", RequestedTests(files=tuple(files[:MOST_NEAREST])))
         return self._estimate_whole(base) if files and base.suite.passed else math.inf
 
-    async def run_files(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
+    async def run_files(self, diff: str, paths: Sequence[str], attempt: int) -> SuiteRun | None:
         """Run the test files `paths` with `diff`, and with them all others where the command takes
-        no files; None if no command gives a result of single tests in time."""
+        no files; None if no command gives a result of single tests in time. Each `attempt` is
+        saved apart."""
         for runner in await self._find_runners():
             files = tuple(sorted(runner.command.covers(paths)))
-            run = await runner.run(diff, RequestedTests(files=files or None))
+            run = await runner.run(diff, RequestedTests(files=files or None), attempt)
             if run.per_test and (files or run.ended):
                 return run.suite
         return None

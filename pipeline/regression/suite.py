@@ -101,12 +101,15 @@ class RegressionSuite:
         """The saved comparison of the tests near `diff`; runs nothing."""
         return await self._near.load(diff) if self._options.nearby_seconds else None
 
-    async def run_brought_tests(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
-        """Run the test files `paths`, with `diff`; None if no command can, or time is short."""
+    async def run_brought_tests(
+        self, diff: str, paths: Sequence[str], attempt: int = 0
+    ) -> SuiteRun | None:
+        """Run the test files `paths`, with `diff`; None if no command can, or time is short. Each
+        `attempt` is saved apart."""
         if self._time_left() < LEAST_SECONDS:
             return None
         self._counts.tell(Doing("Running the tests that the edits bring, with each edit."))
-        return await self._near.run_files(diff, paths)
+        return await self._near.run_files(diff, paths, attempt)
 
     def _time_left(self) -> float:
         """Seconds of wall time that the suite may still take."""

@@ -4,6 +4,7 @@ Each brought test runs with each of the other edits. Only a test that passes wit
 brought it counts: this is the control.
 """
 
+import contextlib
 import dataclasses
 import math
 from collections import defaultdict
@@ -106,8 +107,7 @@ async def _part(
         for diff in diffs:
             code = entries[diff].same_as
             if code not in lost:
-                run = await _run_tests_of_other(suite, diff, tests)
-                lost[code] = _find_failing(own, run or own)
+                lost[code] = await _find_failing(suite, own, diff, tests)
             fails[diff].append(lost[code])
             if lost[code]:
                 brought[diff].append(FailedTests(by=first_with[author], tests=lost[code]))
@@ -120,18 +120,23 @@ async def _part(
             failed[c] = tuple(brought[diff])
 
 
-async def _run_tests_of_other(suite: RegressionSuite, diff: str, tests: str) -> SuiteRun | None:
+async def _find_failing(
+    suite: RegressionSuite, own: SuiteRun, diff: str, tests: str
+) -> tuple[str, ...]:
+    """Those that pass in `own` and, with `diff` in place of their author's edit, in neither of two
+    runs; not those that the time of one did not allow. With them, old tests may run, some flaky."""
     combined = remove_files(diff, list_paths(tests)) + tests
-    try:
-        return await suite.run_brought_tests(combined, _paths(tests))
-    except PatchRejected:
-        return None
-
-
-def _find_failing(own: SuiteRun, run: SuiteRun) -> tuple[str, ...]:
-    """The tests that pass in `own` and not in `run`; not those that its time did not allow."""
-    failing = set(own.passed) - set(run.passed)
-    return tuple(sorted(failing & {*run.failed, *run.offline} if run.cut else failing))
+    failing = {*own.passed}
+    for attempt in range(2):
+        run = None
+        with contextlib.suppress(PatchRejected):
+            run = await suite.run_brought_tests(combined, _paths(tests), attempt)
+        failing -= {*run.passed} if run else failing
+        if run and run.cut:
+            failing &= {*run.failed, *run.offline}
+        if not failing:
+            break
+    return tuple(sorted(failing))
 
 
 def _tests_of(diff: str) -> str:
