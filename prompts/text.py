@@ -46,6 +46,8 @@ def _cut_inside(text: str, characters: int) -> str:
 
 def strip_ansi(text: str) -> str:
     """Without terminal escape sequences (ECMA-48)."""
+    if "\x1b" not in text:  # as nearly always, of thousands of lines
+        return text
     return re.sub(
         r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])", "", text
     )

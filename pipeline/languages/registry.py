@@ -26,6 +26,8 @@ from prompts.text import strip_ansi
 from sandbox.program import Execution
 
 _PYTHON: Final = Python()
+_END: Final = 10_000
+"""Characters at the end of an output in which a runner counts its tests."""
 _DESCRIBED: Final = tuple(
     Described(f"pipeline.languages.{name}")
     for name in ("go", "rust", "c", "java", "ruby", "php", "csharp")
@@ -151,9 +153,16 @@ def find_counts(path: str, output: str) -> str:
 def shorten_failures(output: str, path: str = "") -> str:
     """The first failure and the summary of a run of tests, such as those of the file `path`,
     without its progress."""
-    own = language_of(path)
-    found = LANGUAGES if own is _UNKNOWN else (own,)
-    return reduce(lambda text, one: one.facts.printed.shorten(text), found, drop_progress(output))
+    text = drop_progress(output)
+    own = language_of(path).facts.printed
+    prints = [own] if own.errors else _find_runners(text) or [_PYTHON.facts.printed]
+    return reduce(lambda text, one: one.shorten(text), prints, text)
+
+
+def _find_runners(output: str) -> list[Printed]:
+    """By what a runner says at its end: how many tests passed and failed."""
+    end = strip_ansi(output[-_END:])
+    return [one.facts.printed for one in LANGUAGES if one.facts.printed.find_counts(end)]
 
 
 def show_end(output: str) -> str:

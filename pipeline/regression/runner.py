@@ -22,7 +22,7 @@ from pipeline.languages.readers import (
     parse_sympy_output,
     ran_nothing,
 )
-from pipeline.languages.registry import drop_progress
+from pipeline.languages.registry import drop_progress, shorten_failures
 from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand, split_places
 from pipeline.regression.command import RequestedTests
@@ -68,6 +68,7 @@ FORGED = "The tests printed forged results, or stopped the program that reports 
 UNBUILT = "The code does not build with this edit:"
 TOO_MUCH = "The tests produced more results than can be read."
 _SMALL_OUTPUT = 64 * 1024
+_MOST_OUTPUT = 16_000
 """Bytes, unpacked, that parse in some 20 ms in this process; another process takes longer to
 start."""
 MOST_KEPT = 24 * 1024 * 1024
@@ -410,6 +411,9 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
 
 
 def _trim(execution: Execution) -> Execution:
-    """Keep the output's beginning and end, without mere progress: names are stored apart, and
-    checkpoints stay small."""
-    return replace(execution, output=shorten(drop_progress(execution.output), 16_000))
+    """Keep the output's beginning and end, without mere progress, and the first failure where that
+    is long: names are stored apart, and checkpoints stay small."""
+    text = drop_progress(execution.output)
+    if len(text) > _MOST_OUTPUT:
+        text = shorten(shorten_failures(text), _MOST_OUTPUT)
+    return replace(execution, output=text)

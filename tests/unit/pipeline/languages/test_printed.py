@@ -214,6 +214,13 @@ def test_among_many_tests_that_pass_the_one_that_fails_is_shown(path: str, noise
         assert len(shown.split("\n")) < 100
 
 
+def test_the_log_of_the_test_that_failed_is_shown_not_its_name_alone() -> None:
+    rule = 30 * "="
+    heading = f"FAIL: tests/shtest\n{rule}\n\n-1\n"
+    output = f"FAIL: tests/shtest\nPASS: tests/utf8\n# PASS:  1\n# FAIL:  1\n\n{heading}"
+    assert shorten_failures(output, "tests/shtest") == output
+
+
 def test_many_skips_are_left_out() -> None:
     skips = "".join(
         f"test_{n} (postgres_tests.test_array.Tests) ... skipped 'no'\n" for n in range(30)
