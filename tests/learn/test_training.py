@@ -1,18 +1,21 @@
 """Trainers learn eight rows by heart; a killed one goes on; tokens are those served."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from bot.cli import main
 from pipeline.lab.learning.filtering import ROW_FILES
 from pipeline.lab.learning.interpreter import TrainedKind, read_training
-from pipeline.lab.learning.records import ISSUES, write_manifest, write_rows
+from pipeline.lab.learning.records import ISSUES, ReplyRow, write_manifest, write_rows
+from pipeline.lab.learning.training_rows import policy_rows
+from pipeline.models.base import Message
 from sandbox.frozen import replace
 from tests.support.data.learning_rows import (
     APART,
@@ -99,16 +102,16 @@ def test_two_processes_share_a_training_of_long_and_short_rows(
     said = capfd.readouterr().out
     training = read_training(out)
     assert (training.processes, training.rows) == (2, ROWS)
-    assert training.stages == {"edit": (ROWS, 0), "reproduction": (0, 1)}
+    assert training.stages == {"edit": (ROWS, 0, 0), "reproduction": (0, 1, 0)}
     window = json.loads((base_model / "config.json").read_text())["max_position_embeddings"]
     assert training.max_tokens == window
-    assert "Warning: 1 of 9 rows" in said
+    assert "Warning: 1 of 9 answers" in said
     assert "Validation loss: " in said
     assert len(training.validation) == EPOCHS["policy"]
     assert training.losses[-1][1] < 0.5 < training.losses[0][1]
     adapter = json.loads((out / "adapter/adapter_config.json").read_text())
     assert adapter["r"] == 4
-    assert "| reproduction | 0 | 1 |" in (out / "report.md").read_text()
+    assert "| reproduction | 0 | 1 | 0 |" in (out / "report.md").read_text()
 
 
 def test_all_weights_of_a_policy_are_trained_without_an_adapter(
@@ -133,14 +136,14 @@ SERVED = """
 import json, sys
 sys.path.append(sys.argv[1])
 from transformers import AutoTokenizer
-from pipeline.lab.learning.trainer import train_tokens
-from pipeline.lab.learning.trainer.train_tokens import completion_example, preference_example
-read_rows = train_tokens.read_rows
+from pipeline.lab.learning.trainer.train_tokens import (
+    conversation_examples, preference_example, verdict_example)
 from pathlib import Path
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
 found = []
 for kind in ("policy", "prm", "orm"):
-    for row in read_rows(Path(sys.argv[3]) / f"{kind}.jsonl", "train"):
+    for line in (Path(sys.argv[3]) / f"{kind}.jsonl").open():
+        row = json.loads(line)
         served = tokenizer.apply_chat_template(
             row["prompt"], add_generation_prompt=True, tokenize=False)
         if kind == "orm":
@@ -148,8 +151,10 @@ for kind in ("policy", "prm", "orm"):
             asked, answers = one["prompt_ids"], [one["chosen_ids"], one["rejected_ids"]]
             wanted = [row["chosen"], row["rejected"]]
         else:
-            one = completion_example(tokenizer, row, ends=kind == "policy")
-            cut = one["completion_mask"].index(1)
+            one = verdict_example(tokenizer, row) if kind == "prm" else conversation_examples(
+                tokenizer, row, 9999, thinks=False, thoughts=True)[0][0]
+            cut = one["labels"].count(-100)
+            assert one["labels"][cut:] == one["input_ids"][cut:]
             asked, answers, wanted = one["input_ids"][:cut], [one["input_ids"][cut:]], [
                 row["completion"]]
         found.append([
@@ -169,12 +174,111 @@ def test_the_tokens_trained_on_are_the_tokens_served(
         check=True,
     )
     found: list[tuple[str, bool, bool, list[str], list[str]]] = json.loads(done.stdout)
-    assert len(found) == 3 * ROWS
+    assert len(found) == 3 * (ROWS + APART)
     for kind, same_text, same_tokens, answers, wanted in found:
         assert same_text
         assert same_tokens
         end = "<|im_end|>\n" if kind == "policy" else ""
         assert answers == [text + end for text in wanted]
+
+
+def write_model(base: Path, folder: Path, template: str) -> Path:
+    """The base model with another chat template."""
+    folder.mkdir()
+    for file in base.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "chat_template.jinja").write_text(template)
+    settings: dict[str, Any] = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("chat_template", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+PLAIN = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}
+{%- endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
+HYBRID = PLAIN.replace(
+    "m.content",
+    """((m.content if '</think>' in m.content else
+'<think>\n\n</think>\n\n' + m.content) if loop.last and m.role == 'assistant' else
+m.content.split('</think>\n\n')[-1])""",
+)
+HYBRID += """{% if add_generation_prompt and enable_thinking is false %}
+{{- '<think>\n\n</think>\n\n' }}{% endif %}"""
+"""As Qwen3's: it cuts what was thought before, and has a switch."""
+
+
+def write_conversation(data: Path, *thinking: str) -> None:
+    """Rows of one conversation of three replies, of which the second is malformed."""
+    row = read_all_rows(data).policy[0]
+    messages = [Message(role="user", text="It is wrong.")]
+    replies: list[ReplyRow] = []
+    for thought, answer in zip(thinking, ("<edit>1</edit>", "<approve/>"), strict=True):
+        replies.append(
+            ReplyRow(stage="edit", system="Mend it.", messages=tuple(messages), answer=answer,
+                     thinking=thought)
+        )  # fmt: skip
+        said = (answer, "It is red.", "malformed", "Write a block.")
+        roles: tuple[Literal["assistant", "user"], ...] = ("assistant", "user") * 2
+        messages += [Message(role=role, text=text) for role, text in zip(roles, said, strict=True)]
+    write_rows(data / ROW_FILES["policy"], policy_rows(row.issue, "train", replies))
+    write_manifest(data, "filtered", (ISSUES, *ROW_FILES.values()))
+
+
+@pytest.mark.parametrize(
+    ("template", "thinking", "more", "rows", "counts"),
+    [
+        (PLAIN, ("", ""), (), 1, (2, 0, 0)),
+        (PLAIN, ("Hm.", "Hm."), (), 2, (2, 0, 0)),
+        (PLAIN, ("", ""), ("max_tokens=60",), 1, (1, 1, 0)),
+        (HYBRID, ("Hm.", "Hm."), (), 2, (2, 0, 0)),
+        (HYBRID, ("", "Hm."), (), 1, (1, 0, 1)),
+        (HYBRID, ("", "Hm."), ("thoughts=false",), 2, (2, 0, 0)),
+    ],
+)
+def test_a_conversation_is_one_row_where_each_reply_has_the_tokens_that_are_served(
+    template: str, thinking: tuple[str, str], more: tuple[str, ...], rows: int,
+    counts: tuple[int, ...], data: Path, base_model: Path, tmp_path: Path, trainer_python: str,
+) -> None:  # fmt: skip
+    write_conversation(data, *thinking)
+    model, out = write_model(base_model, tmp_path / "model", template), tmp_path / "out"
+    words = ["learn", "train", "policy", str(data), "--base", str(model), "--out", str(out)]
+    more = tuple(word for one in ("epochs=1", *more) for word in ("--set", one))
+    assert main([*words, "--python", trainer_python, *more]) == 0
+    training = read_training(out)
+    assert (training.rows, training.stages) == (rows, {"edit": counts})
+    read = "import sys, json, pyarrow as pa; t = pa.ipc.open_stream(sys.argv[1]).read_all()"
+    show = f"{read}; print(json.dumps([t['input_ids'].to_pylist(), t['labels'].to_pylist()]))"
+    words = [trainer_python, "-c", show, str(out / "tokens/train.arrow")]
+    ids, labels = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    for some, learnt in zip(ids, labels, strict=True):
+        assert [b for b in learnt if b != -100] == [
+            a for a, b in zip(some, learnt, strict=True) if b != -100
+        ]
+    learnt_tokens = sum(label != -100 for one in labels for label in one)
+    assert learnt_tokens < sum(map(len, ids)) / 2, "what users say, and malformed replies, is not"
+
+
+def test_a_model_that_thinks_is_not_trained_on_replies_without_a_thought(
+    data: Path, base_model: Path, tmp_path: Path, trainer_python: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    write_conversation(data, "", "")
+    model = write_model(base_model, tmp_path / "model", HYBRID)
+    words = ["learn", "train", "policy", str(data), "--base", str(model), "--python"]
+    assert main([*words, trainer_python, "--out", str(tmp_path / "out")]) == 1
+    assert "thinking_tokens" in capfd.readouterr().err
+
+
+def test_a_disk_that_fills_is_said_and_the_same_command_goes_on(
+    data: Path, base_model: Path, tmp_path: Path, trainer_python: str,
+) -> None:  # fmt: skip
+    words = train_command("prm", data, base_model, tmp_path / "out", trainer_python)
+    limited = f"ulimit -f 4; exec {sys.executable} -m bot {shlex.join(words)}"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"written to {tmp_path / 'out/tokens'}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert main(words) == 0
 
 
 def test_a_template_that_changes_the_prompt_is_refused(
@@ -184,14 +288,7 @@ def test_a_template_that_changes_the_prompt_is_refused(
     trainer_python: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    changed = tmp_path / "changed"
-    changed.mkdir()
-    for file in base_model.iterdir():
-        (changed / file.name).write_bytes(file.read_bytes())
     template = "{% for m in messages %}{{ messages | length }}{{ m['content'] }}{% endfor %}"
-    (changed / "chat_template.jinja").write_text(template)
-    settings: dict[str, Any] = json.loads((changed / "tokenizer_config.json").read_text())
-    settings.pop("chat_template", None)
-    (changed / "tokenizer_config.json").write_text(json.dumps(settings))
+    changed = write_model(base_model, tmp_path / "changed", template)
     assert main(train_command("prm", data, changed, tmp_path / "out", trainer_python)) == 1
     assert "another template" in capfd.readouterr().err

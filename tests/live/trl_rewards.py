@@ -21,7 +21,7 @@ def main(root: str, trained: Path, rows: Path) -> None:
     from trl import DPOConfig, DPOTrainer
 
     from pipeline.lab.learning.trainer.train import BETA
-    from pipeline.lab.learning.trainer.train_tokens import preference_example, read_rows
+    from pipeline.lab.learning.trainer.train_tokens import preference_example
 
     class OurTokens(DPOTrainer):
         def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
@@ -30,11 +30,7 @@ def main(root: str, trained: Path, rows: Path) -> None:
     adapter = trained / "adapter"
     base = json.loads((trained / "training.json").read_text(encoding="utf-8"))["base"]
     tokenizer = AutoTokenizer.from_pretrained(adapter)
-    pairs = [
-        preference_example(tokenizer, row)
-        for split in ("train", "test")
-        for row in read_rows(rows, split)
-    ]
+    pairs = [preference_example(tokenizer, json.loads(row)) for row in rows.open(encoding="utf-8")]
     trainer = OurTokens(
         model=AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32),
         args=DPOConfig(

@@ -52,6 +52,7 @@ from pipeline.lab.learning.filtering import (
     ROW_FILES,
     CheckedIssue,
     Checker,
+    FilterSettings,
     check_filtered,
     filter_data,
     read_held_out,
@@ -95,7 +96,7 @@ from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, ScopedStore, digest
 from prompts.text import pluralize
 from sandbox.errors import SandboxError
-from sandbox.frozen import replace
+from sandbox.frozen import Frozen, replace
 
 if TYPE_CHECKING:
     from bot.cli import Subparsers
@@ -274,6 +275,18 @@ def _report(found: T, report: CollectReport, what: str = "issue") -> T:
     return found
 
 
+M = TypeVar("M", bound=Frozen)
+
+
+def _read_settings(form: type[M], given: Iterable[tuple[str, object]], /, **known: object) -> M:
+    """Raises BadData: an option of `--set` is none, or has a wrong value."""
+    try:
+        return form.model_validate({**dict(given), **known})
+    except ValidationError as error:
+        wrong = (f"--set {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise BadData("; ".join(wrong)) from None
+
+
 def run_filter(args: argparse.Namespace) -> None:
     """Filter DATA into --out, and print the report.
 
@@ -286,6 +299,7 @@ def run_filter(args: argparse.Namespace) -> None:
         raise BadData(f"{args.data} holds no issue: run `capuchin learn collect` first.")
     if args.shard.is_part and not args.trees:
         raise BadData("--shard needs --trees: shards share the executions.")
+    settings = _read_settings(FilterSettings, args.set)
     easy = frozenset[str]()
     if args.easy:
         try:
@@ -311,7 +325,7 @@ def run_filter(args: argparse.Namespace) -> None:
             yield from map(known.complete_attempt, read_group(args.data, place))
 
     issues = {name: checked.get(name, CheckedIssue()).complete(one) for name, one in issues.items()}
-    report = filter_data(issues, read, args.out, easy=easy, until=args.until)
+    report = filter_data(issues, read, args.out, easy=easy, settings=settings)
     write_rows(args.out / INSTANCES, (to_instance(i) for i in issues.values() if i.fail_to_pass))
     text = render_filter_report(report)
     (args.out / "report.md").write_text(text, encoding="utf-8")
@@ -410,11 +424,7 @@ def run_train(args: argparse.Namespace) -> None:
         "digest": digest_file(rows),
         "base": str(args.base.resolve()),
     }
-    try:
-        config = TrainingConfig.model_validate({**dict(args.set), **named})
-    except ValidationError as error:
-        wrong = (f"--set {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise BadData("; ".join(wrong)) from None
+    config = _read_settings(TrainingConfig, args.set, **named)
     if config.full and (config.four_bit or kind != "policy"):
         raise BadData("`full` trains a policy, in 16 bits: reward models are adapters of a base.")
     gpus = count_gpus(python)
@@ -431,10 +441,10 @@ def run_train(args: argparse.Namespace) -> None:
     )
     if found.validation:
         sys.stdout.write(f"Validation loss: {found.validation[-1][1]:.3f}.\n")
-    whole = found.rows + found.too_long
+    whole = found.replies
     if found.too_long > 0.05 * whole:
         sys.stdout.write(
-            f"Warning: {found.too_long} of {pluralize(whole, 'row')} are longer than "
+            f"Warning: {found.too_long} of {pluralize(whole, 'answer')} end beyond "
             f"{found.max_tokens:,} tokens and were left out; the report says of which stages.\n"
         )
 
@@ -531,8 +541,6 @@ _FILTER: tuple[Option, ...] = (
           "benchmark's tests, in the sandbox"),
     _path("--easy", "FILE", "a JSON list of issues that a base model solves at once; the policy is "
           "not trained on them"),
-    _option("--until", "DATE", "training data ends before this date (ISO 8601; default: the median "
-            "date of the test issues; `never`: split by repository alone)", default=""),
 )  # fmt: skip
 _TRAIN: tuple[Option, ...] = (
     ("kind", {"choices": ("policy", "prm", "orm")}),
@@ -576,6 +584,7 @@ def register(subparsers: "Subparsers") -> None:
             add_run_options(action)
         if run is run_filter:
             add_shard_option(action)
+            add_set_option(action, "such as until=2025-01-01; docs/learning.md lists them")
         if run is run_train:
             add_set_option(action, "such as epochs=2; docs/learning.md lists them")
         action.set_defaults(run=functools.partial(_run, run))

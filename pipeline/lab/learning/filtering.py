@@ -38,7 +38,7 @@ from pipeline.lab.learning.training_rows import (
     is_benchmarked,
     list_changed_files,
     outcome_rows,
-    policy_row,
+    policy_rows,
     process_rows,
     render_judged_row,
     repository_key,
@@ -276,8 +276,19 @@ ROW_FILES: Mapping[str, str] = MappingProxyType(
 )
 SIDES: tuple[Split, ...] = ("train", "test")
 _DATA = "filtered"
-MOST_ACCEPTED = 4
-"""Accepted attempts of one issue that train the policy."""
+
+
+class FilterSettings(Frozen):
+    """What is kept, beside the checks."""
+
+    until: str = Field("", coerce_numbers_to_str=True)
+    """Training ends before this date; see `split_issues`."""
+    accepted: int = Field(4, ge=1)
+    """Accepted attempts of one issue that train the policy."""
+    rejection: bool = True
+    """Whether the policy learns only what passed the checks (false: the paper's ablation)."""
+    thoughts: bool = True
+    """Whether the policy's rows keep what the model thought (false: the paper's ablation)."""
 
 
 class CandidateRow(Frozen):
@@ -313,10 +324,13 @@ class FilterReport(Frozen):
     repositories: Mapping[str, int]
     benchmarked: Mapping[str, int] = {}
     """By repository of SWE-bench, or fork of one by its name: the issues that train."""
+    settings: FilterSettings = FilterSettings()
     spared: int = 0
     """Accepted attempts whose replies are left out, so that easy issues do not outweigh others."""
+    replies: int = 0
+    """Replies of the policy's rows, equal ones counted each."""
     thoughtless: int = 0
-    """Replies that train the policy, and were written without a thought."""
+    """Those of them that were written without a thought."""
     rows: Mapping[str, Mapping[str, int]]
     """By kind of row: how many for training and for the test."""
     leaks: int
@@ -331,13 +345,16 @@ class HeldOut:
     candidates: list[CandidateRow] = field(default_factory=list[CandidateRow])
 
 
+_DEFAULT = FilterSettings()
+
+
 def filter_data(
     issues: Mapping[str, SolvedIssue],
     read: Callable[[], Iterable[Attempt]],
     out: Path,
     *,
     easy: frozenset[str] = frozenset(),
-    until: str = "",
+    settings: FilterSettings = _DEFAULT,
 ) -> FilterReport:
     """Check every attempt, split the issues, and write the rows of both sides and the report.
 
@@ -349,9 +366,9 @@ def filter_data(
         BadData: training and test share something, and the rows cannot be read.
         OSError: a file cannot be written.
     """
-    split = split_issues(issues.values(), until)
+    split = split_issues(issues.values(), settings.until)
     apart = _keep_apart(issues, read(), split.sides)
-    counts, solved = _Counts(), list[str]()
+    counts, solved = _Counts(settings), list[str]()
     out.mkdir(parents=True, exist_ok=True)
     with RowFiles.open(out) as files:
         for name, attempts in _list_groups(issues, read):
@@ -379,7 +396,9 @@ def filter_data(
         one_repository=split.one_repository,
         repositories=dict(Counter(counts.repositories.values())),
         benchmarked={name: count for name, count in sorted(counts.benchmarked.items()) if count},
+        settings=settings,
         spared=counts.spared,
+        replies=counts.replies,
         thoughtless=counts.thoughtless,
         rows={name: {side: files.counts[name, side] for side in SIDES} for name in ROW_FILES},
         leaks=count_leaks(out),
@@ -459,16 +478,20 @@ def _write_issue(
     candidates = dict[str, CandidateRow]()
     questions: set[str] = set()
     counts.benchmarked[issue.repository] += side == "train" and is_benchmarked(issue.repository)
-    whole = 0
+    whole, settings = 0, counts.settings
     for attempt, checks in attempts:
-        replies = () if is_easy else select_replies(attempt, checks)
-        if replies and checks.accepted:
+        chosen = select_replies(attempt, checks) if settings.rejection else attempt.replies
+        replies = () if is_easy else chosen
+        if replies and (checks.accepted or not settings.rejection):
             whole += 1
-            if whole > MOST_ACCEPTED:
+            if whole > settings.accepted:
                 counts.spared, replies = counts.spared + 1, ()
-        counts.thoughtless += sum(not reply.thinking for reply in replies)
+        if not settings.thoughts:
+            replies = tuple(replace(reply, thinking="") for reply in replies)
+        counts.replies += len(replies)
+        counts.thoughtless += sum(not reply.thinking.strip() for reply in replies)
         counts.prefixes += bool(replies) and not checks.accepted
-        policy |= dict.fromkeys(policy_row(issue.id, side, reply) for reply in replies)
+        policy |= dict.fromkeys(policy_rows(issue.id, side, replies))
         for answer in attempt.judged:
             if answer.question not in questions:
                 questions.add(answer.question)
@@ -507,6 +530,7 @@ def _all_files(issue: SolvedIssue, attempt: Attempt) -> bool:
 
 @dataclass
 class _Counts:
+    settings: FilterSettings
     checks: dict[str, Counter[str]] = field(
         default_factory=lambda: defaultdict[str, Counter[str]](Counter)
     )
@@ -514,6 +538,7 @@ class _Counts:
     accepted: int = 0
     prefixes: int = 0
     spared: int = 0
+    replies: int = 0
     thoughtless: int = 0
     benchmarked: Counter[str] = field(default_factory=Counter[str])
     repositories: dict[str, Split] = field(default_factory=dict[str, Split])
@@ -628,9 +653,15 @@ def render_filter_report(report: FilterReport) -> str:
         f"- training ends before {report.until or 'no date: no test issue has one'}",
         *([_ONE_REPOSITORY] if report.one_repository else []),
         *([f"- {_render_benchmarked(report.benchmarked)}"] if report.benchmarked else []),
-        f"- accepted attempts beyond {MOST_ACCEPTED} of one issue, left out: {report.spared}",
-        f"- replies of the policy without a thought: {report.thoughtless}; a model that thinks "
-        "unlearns it from them",
+        *(
+            f"- set: {name}={value}"
+            for name, value in report.settings
+            if value != getattr(_DEFAULT, name)
+        ),
+        f"- accepted attempts beyond {report.settings.accepted} of one issue, left out: "
+        f"{report.spared}",
+        f"- replies of the policy without a thought: {report.thoughtless} of {report.replies}; a "
+        "model that thinks is not trained on them",
         f"- leakage: {report.leaks}",
         "",
     ]

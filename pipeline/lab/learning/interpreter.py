@@ -14,7 +14,7 @@ from pipeline.lab.render import line_chart, table
 from sandbox.frozen import Frozen
 
 TrainedKind = Literal["policy", "prm", "orm"]
-CONFIG, TRAINING = "config.json", "training.json"
+CONFIG, TOKENS, TRAINING = "config.json", "tokens.json", "training.json"
 _ROOT = Path(__file__).parents[3]
 _FSDP = Path(__file__).parent / "trainer/fsdp.yaml"
 _ENTRY = Path(__file__).parent / "trainer/entry.py"
@@ -44,6 +44,9 @@ class TrainingConfig(Frozen):
     four_bit: bool = False
     full: bool = False
     """Whether all weights are trained, without an adapter."""
+    thoughts: bool = True
+    """Whether a policy learns what was thought; false: a base model that thinks has its switch
+    off."""
     processes: int | None = Field(None, ge=1, exclude=True)
     """That share the work; None: one for each GPU. No part of what is trained."""
 
@@ -53,8 +56,13 @@ class Training(Frozen):
     base: str
     rows: int
     max_tokens: int
-    stages: dict[str, tuple[int, int]]
-    """By stage: rows trained on, and rows left out because they are longer than `max_tokens`."""
+    stages: dict[str, tuple[int, int, int]]
+    """By stage: replies, or rows of a reward model, that are trained on, are left out because they
+    end beyond `max_tokens`, and are left out for want of a thought."""
+    tokens: int
+    """Of all rows."""
+    padding: float
+    """Its share in the batches."""
     steps: int
     resumed_from: int
     """The step of the checkpoint with which it went on; 0: from the start."""
@@ -71,7 +79,11 @@ class Training(Frozen):
 
     @property
     def too_long(self) -> int:
-        return sum(left for _, left in self.stages.values())
+        return sum(left for _, left, _ in self.stages.values())
+
+    @property
+    def replies(self) -> int:
+        return sum(map(sum, self.stages.values()))
 
 
 def find_interpreter(python: Path | None) -> str:
@@ -123,6 +135,8 @@ def train(python: str, config: TrainingConfig, out: Path, processes: int) -> Tra
             f"{out} holds a training with another configuration (see {CONFIG}): give another --out."
         )
     saved.write_text(text, encoding="utf-8")
+    if not (out / TOKENS).exists():
+        run_trainer(python, "tokenise", [out])
     if not (out / TRAINING).exists():
         run_trainer(python, "train", [out], processes)
     return read_training(out)
@@ -196,11 +210,12 @@ def _render_markdown(training: Training) -> str:
         f"{training.seconds:.0f} s.{resumed}\n",
         f"Loss: {first:.3f} at first, {last:.3f} at last. Versions: {versions}.\n",
         f"![The loss by step]({CURVE})\n",
-        f"Rows longer than {training.max_tokens:,} tokens are left out, because a cut row would "
-        "lose its answer.\n",
+        f"The rows have {training.tokens:,} tokens; of the batches, {training.padding:.1%} is "
+        f"padding. What ends beyond {training.max_tokens:,} tokens is left out, because a cut "
+        "answer would be learnt; a base model that thinks learns no reply without a thought.\n",
         *table(
-            ("stage", "rows", "left out"),
-            [(stage, kept, left) for stage, (kept, left) in training.stages.items()],
+            ("stage", "trained on", "too long", "without a thought"),
+            [(stage, *counts) for stage, counts in training.stages.items()],
         ),
         *(
             table(

@@ -16,6 +16,7 @@ from pipeline.data.types import Issue
 from pipeline.lab.learning.records import AnswerLevel, JudgedAnswer, ReplyRow, SolvedIssue
 from pipeline.localisation.process_reward import render_judgement
 from pipeline.localisation.stages import LONGEST_CODE
+from pipeline.models.base import Message
 from pipeline.models.metering import BAD, GOOD
 from prompts.templates import render
 from prompts.text import shorten
@@ -177,13 +178,16 @@ class ChatMessage(Frozen):
 
 
 class PolicyRow(Frozen):
-    """A reply to imitate (SFT)."""
+    """A conversation whose replies are to be imitated (SFT)."""
 
     issue: str
     split: Split
     stage: str
     prompt: tuple[ChatMessage, ...]
     completion: tuple[ChatMessage, ...]
+    """From the first reply to the last; what was said between them is not learnt."""
+    masked: tuple[int, ...] = ()
+    """The replies in `completion` that are not learnt either, such as malformed ones."""
 
 
 class ProcessRow(Frozen):
@@ -207,16 +211,45 @@ class OutcomeRow(Frozen):
     rejected: tuple[ChatMessage, ...]
 
 
-def policy_row(issue: str, split: Split, reply: ReplyRow) -> PolicyRow:
-    """A row of SFT: thinking and answer are wanted; the prompt has no earlier thinking."""
-    asked = [ChatMessage(role=one.role, content=one.text) for one in reply.messages]
-    thought = f"<think>\n{reply.thinking.strip()}\n</think>\n\n" if reply.thinking.strip() else ""
+def policy_rows(issue: str, split: Split, replies: Iterable[ReplyRow]) -> Iterator[PolicyRow]:
+    """Rows of SFT: thinking and answer are wanted.
+
+    Replies of one conversation are one row as long as each was asked with the answers before it.
+    After a reply with a thought, which is not sent again, a new row begins (equation 2).
+    """
+    joined: list[ReplyRow] = []
+    for reply in replies:
+        if joined and not _continues(joined[-1], reply):
+            yield _join_replies(issue, split, joined)
+            joined = []
+        joined.append(reply)
+    if joined:
+        yield _join_replies(issue, split, joined)
+
+
+def _continues(one: ReplyRow, other: ReplyRow) -> bool:
+    sent = (*one.messages, Message(role="assistant", text=one.answer))
+    begins = other.system == one.system and other.messages[: len(sent)] == sent
+    return begins and not one.thinking.strip()
+
+
+def _join_replies(issue: str, split: Split, replies: Sequence[ReplyRow]) -> PolicyRow:
+    first, last = replies[0], replies[-1]
+    begun = len(first.messages)
+    thought = f"<think>\n{last.thinking.strip()}\n</think>\n\n" if last.thinking.strip() else ""
+    said = [ChatMessage(role=one.role, content=one.text) for one in last.messages]
+    learnt = {len(reply.messages) - begun for reply in replies}
     return PolicyRow(
         issue=issue,
         split=split,
-        stage=reply.stage,
-        prompt=(ChatMessage(role="system", content=reply.system), *asked),
-        completion=(ChatMessage(role="assistant", content=thought + reply.answer),),
+        stage=last.stage,
+        prompt=(ChatMessage(role="system", content=first.system), *said[:begun]),
+        completion=(*said[begun:], ChatMessage(role="assistant", content=thought + last.answer)),
+        masked=tuple(
+            at
+            for at, one in enumerate(said[begun:])
+            if one.role == "assistant" and at not in learnt
+        ),
     )
 
 

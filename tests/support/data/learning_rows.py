@@ -11,6 +11,7 @@ from pipeline.lab.learning.filtering import (
     ROW_FILES,
     CandidateRow,
     FilterReport,
+    FilterSettings,
     RowFiles,
     filter_data,
 )
@@ -22,7 +23,7 @@ from pipeline.lab.learning.training_rows import (
     ProcessRow,
     Split,
     outcome_rows,
-    policy_row,
+    policy_rows,
     process_rows,
 )
 from pipeline.models.base import Message
@@ -58,10 +59,20 @@ def read_all_rows(folder: Path) -> Rows:
 
 
 def filtered(
-    folder: Path, issues: Sequence[SolvedIssue], attempts: Sequence[Attempt], **options: Any
+    folder: Path,
+    issues: Sequence[SolvedIssue],
+    attempts: Sequence[Attempt],
+    easy: frozenset[str] = frozenset(),
+    **settings: Any,
 ) -> tuple[Rows, FilterReport]:
     """The rows that `filter_data` writes into `folder`, and its report."""
-    report = filter_data({one.id: one for one in issues}, lambda: attempts, folder, **options)
+    report = filter_data(
+        {one.id: one for one in issues},
+        lambda: attempts,
+        folder,
+        easy=easy,
+        settings=FilterSettings(**settings),
+    )
     return read_all_rows(folder), report
 
 
@@ -98,7 +109,7 @@ def write_learning_rows(folder: Path) -> Rows:
                 messages=(Message(role="user", text=issue.body),),
                 answer=f"<edit>{issue.id}</edit>",
             )  # fmt: skip
-            found.policy.append(policy_row(issue.id, split, reply))
+            found.policy += policy_rows(issue.id, split, [reply])
             rows = process_rows(issue, split, "a", right if number % 2 else wrong,
                                 files=bool(number % 2), places=True)  # fmt: skip
             found.process.append(rows[0])

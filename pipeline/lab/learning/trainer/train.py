@@ -9,17 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pipeline.lab.learning.trainer.train_tokens import (
-    completion_example,
-    count_tokens,
-    preference_example,
-    read_rows,
-    verdict_tokens,
-)
+from pipeline.lab.learning.trainer.tokenise import COLUMNS, TOKENS
 
 BETA = 0.5
 """SWE-Reasoner, section 2.2.2; the same as at run time."""
@@ -31,33 +26,33 @@ _RATES = {"policy": 1e-4, "prm": 1e-4, "orm": 2e-5}
 def main(out: Path) -> int:
     """Train, or go on from the last checkpoint; return the exit code."""
     config: dict[str, Any] = json.loads((out / "config.json").read_text(encoding="utf-8"))
+    tokens: dict[str, Any] = json.loads((out / TOKENS).read_text(encoding="utf-8"))
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(config["base"])
-    if not tokenizer.chat_template:
-        sys.stderr.write(f"{config['base']} has no chat template: use an instruct model.\n")
-        return 1
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    config["max_tokens"] = config["max_tokens"] or _find_window(config["base"])
-    try:
-        sides = {side: _read_examples(tokenizer, config, side) for side in ("train", "test")}
-    except ValueError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    examples, stages = sides["train"]
-    if not examples:
+    config["max_tokens"] = tokens["max_tokens"]
+    sides = {
+        side: open_examples(config["kind"], [out / "tokens" / name for name in found["files"]])
+        for side, found in tokens["sides"].items()
+    }
+    stages = tokens["sides"]["train"]["stages"]
+    if not sides["train"]:
         sys.stderr.write(
-            f"No row is left to train on: all are longer than {config['max_tokens']} tokens.\n"
+            "No reply to train on has a thought, and the base model thinks: sample with --set "
+            "thinking_tokens=8000, or train it not to think, by --set thoughts=false.\n"
+            if any(thoughtless for *_, thoughtless in stages.values())
+            else f"No row is left to train on: all are longer than {config['max_tokens']} tokens.\n"
         )
         return 1
-    report = _train(config, out, tokenizer, examples, sides["test"][0])
+    report = _train(config, out, tokenizer, sides["train"], sides["test"])
     if not report:
         return 0  # another process writes it
     report |= {
         "kind": config["kind"],
         "base": config["base"],
-        "rows": len(examples),
+        "rows": len(sides["train"]),
         "max_tokens": config["max_tokens"],
         "stages": stages,
         "libraries": {name: version(name) for name in ("torch", "transformers", "trl", "peft")},
@@ -68,45 +63,42 @@ def main(out: Path) -> int:
     return 0
 
 
-def _find_window(base: str) -> int:
-    from transformers import AutoConfig
+def open_examples(kind: str, files: Sequence[Path]) -> Any:
+    """The examples in Arrow files, which stay on the disk; None if there are none."""
+    from datasets import Dataset, concatenate_datasets
 
-    config = AutoConfig.from_pretrained(base)
-    return int(config.get_text_config().max_position_embeddings)
+    if not files:
+        return None
+    found = concatenate_datasets([Dataset.from_file(str(file)) for file in files])
+    whole = [at for at, length in enumerate(found["length"][:]) if length]
+    return found.select(whole).select_columns(["length", *COLUMNS[kind]]) if whole else None
 
 
-def _read_examples(
-    tokenizer: Any, config: dict[str, Any], side: str
-) -> tuple[list[dict[str, Any]], dict[str, list[int]]]:
-    """The examples of one side, and by stage how many were kept and how many are too long: cut
-    ones would lose their answers."""
-    kind = config["kind"]
-    kept: list[dict[str, Any]] = []
-    stages: dict[str, list[int]] = {}
-    for number, row in enumerate(read_rows(Path(config["rows"]), side)):
-        if kind == "prm" and not number:
-            verdict_tokens(tokenizer, row["prompt"])
-        example = (
-            preference_example(tokenizer, row)
-            if kind == "orm"
-            else completion_example(tokenizer, row, ends=kind == "policy")
-        )
-        is_long = count_tokens(example) > config["max_tokens"]
-        stages.setdefault(row.get("stage") or row.get("level") or "edit", [0, 0])[is_long] += 1
-        kept += [] if is_long else [example]
-    return kept, stages
+def measure_padding(lengths: Sequence[int], order: Sequence[int], batch: int) -> float:
+    """The share of padding in batches of examples with these lengths, taken in that order."""
+    taken = [lengths[at] for at in order]
+    batches = [taken[at : at + batch] for at in range(0, len(taken), batch)]
+    return 1 - sum(taken) / sum(max(one) * len(one) for one in batches)
+
+
+def group_by_length(lengths: Sequence[int], rows: int) -> list[int]:
+    """An order in which the trainer may take examples, `rows` of them in a step of a process."""
+    import torch
+    from transformers.trainer_pt_utils import LengthGroupedSampler
+
+    chance = torch.Generator()
+    return list(LengthGroupedSampler(rows, lengths=list(lengths), generator=chance))
 
 
 def _train(
     config: dict[str, Any],
     out: Path,
     tokenizer: Any,
-    examples: list[dict[str, Any]],
-    held_out: list[dict[str, Any]],
+    examples: Any,
+    held_out: Any,
 ) -> dict[str, Any]:
     """What was done; empty in all processes but the first."""
     import torch
-    from datasets import Dataset
     from peft import LoraConfig
     from transformers import AutoModelForCausalLM
     from transformers.trainer_utils import get_last_checkpoint
@@ -116,8 +108,8 @@ def _train(
     trainer = _build_trainer(
         config,
         model=AutoModelForCausalLM.from_pretrained(config["base"], **_load_options(config, gpu)),
-        train_dataset=Dataset.from_list(examples),
-        eval_dataset=Dataset.from_list(held_out) if held_out else None,
+        train_dataset=examples,
+        eval_dataset=held_out,
         processing_class=tokenizer,
         peft_config=None
         if config["full"]
@@ -133,14 +125,18 @@ def _train(
     if not trainer.is_world_process_zero():
         return {}
     tokenizer.save_pretrained(str(out / "adapter"))
-    log = trainer.state.log_history
+    log, args = trainer.state.log_history, trainer.args
+    lengths = examples["length"][:]
+    order = group_by_length(lengths, args.train_batch_size * args.gradient_accumulation_steps)
     return {
         "steps": trainer.state.global_step,
         "resumed_from": int(last.rpartition("-")[2]) if last else 0,
         "seconds": round(time.monotonic() - began, 1),
         "device": torch.cuda.get_device_name() if gpu else "cpu",
-        "processes": trainer.args.world_size,
-        "learning_rate": trainer.args.learning_rate,
+        "processes": args.world_size,
+        "learning_rate": args.learning_rate,
+        "tokens": sum(lengths),
+        "padding": round(measure_padding(lengths, order, args.train_batch_size), 3),
         "losses": [[entry["step"], entry["loss"]] for entry in log if "loss" in entry],
         "validation": [[e["step"], e["eval_loss"]] for e in log if "eval_loss" in e],
     }
@@ -182,6 +178,7 @@ def _arguments(
         "warmup_steps": total // 20,
         "lr_scheduler_type": "cosine",
         "max_length": config["max_tokens"],
+        "train_sampling_strategy": "group_by_length",
         "save_strategy": "steps",
         "save_steps": max(1, min(50, total // 10)),
         "save_total_limit": 2,
@@ -198,7 +195,7 @@ def _build_trainer(config: dict[str, Any], *, arguments: dict[str, Any], **given
     if config["kind"] != "orm":
         from trl import SFTConfig, SFTTrainer
 
-        args = SFTConfig(**arguments, completion_only_loss=True, packing=False)
+        args = SFTConfig(**arguments, dataset_kwargs={"skip_prepare_dataset": True})
         return SFTTrainer(args=args, **given)
     from trl import DPOConfig, DPOTrainer
 

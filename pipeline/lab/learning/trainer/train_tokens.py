@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
 Messages = Sequence[Mapping[str, str]]
 
 
-def read_rows(path: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The rows of one side of a file of JSON lines."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.strip() and (row := json.loads(line))["split"] == split:
-                yield row
-
-
+Example = dict[str, list[int]]
+"""A row in the tokens that TRL's trainers take as they are."""
+_NOT_LEARNT = -100
+_THINK, _THOUGHT = "<think>", "</think>\n\n"
+"""How a thought begins in a row, and what is between it and its answer."""
 _NO_THOUGHT = {"enable_thinking": False}
 """The switch of templates that may think, Qwen3's for one; servers are asked with the same."""
 
@@ -33,9 +28,10 @@ def prompt_tokens(tokenizer: Any, prompt: Messages, **switches: bool) -> list[in
 
 
 def answer_tokens(
-    tokenizer: Any, prompt: Messages, answer: Messages, *, ends: bool
+    tokenizer: Any, prompt: Messages, answer: Messages, *, ends: bool, thinks: bool = False
 ) -> tuple[list[int], list[int]]:
-    """The tokens of a prompt and of its answer; `ends`: with those that end a turn.
+    """The tokens of a prompt and of its answer; `ends`: with those that end a turn; `thinks`: the
+    switch of templates that may think is not turned off.
 
     A policy must learn to end. A reward is read from the answer alone, without a thought before it:
     the server is asked with `continue_final_message`.
@@ -43,7 +39,7 @@ def answer_tokens(
     Raises:
         ValueError: the chat template writes the prompt differently once an answer follows.
     """
-    switches = {} if ends else _NO_THOUGHT
+    switches = {} if thinks else _NO_THOUGHT
     asked = prompt_tokens(tokenizer, prompt, **switches)
     whole = list(
         tokenizer.apply_chat_template(
@@ -84,16 +80,63 @@ def _say(text: str) -> Messages:
     return [{"role": "assistant", "content": text}]
 
 
-def completion_example(tokenizer: Any, row: Row, *, ends: bool) -> dict[str, list[int]]:
-    """A row of SFT in the tokens that `SFTTrainer` takes as they are."""
-    asked, answer = answer_tokens(tokenizer, row["prompt"], row["completion"], ends=ends)
-    return {
-        "input_ids": asked + answer,
-        "completion_mask": [0] * len(asked) + [1] * len(answer),
-    }
+def may_think(tokenizer: Any) -> bool:
+    """Whether the chat template is of a model that thinks, by a switch or always."""
+    asked, off = (
+        tokenizer.decode(prompt_tokens(tokenizer, [{"role": "user", "content": "?"}], **switches))
+        for switches in ({}, _NO_THOUGHT)
+    )
+    return asked != off or asked.rstrip().endswith(_THINK)
 
 
-def preference_example(tokenizer: Any, row: Row) -> dict[str, list[int]]:
+def conversation_examples(
+    tokenizer: Any, row: Row, most: int, *, thinks: bool, thoughts: bool
+) -> tuple[list[Example], int, int, int]:
+    """A policy's row in tokens; how many of its replies these hold, end too late, lack a thought.
+
+    A conversation is one example with a loss on each reply, where each then stands after exactly
+    the tokens that a server computes it on; elsewhere, each reply is one. It ends with the last
+    reply within `most` tokens. A model that `thinks` learns only replies with a thought. Without
+    `thoughts`, none is learnt, and such a model is asked with its switch off.
+
+    Raises ValueError as `answer_tokens`.
+    """
+    begun, masked = len(row["prompt"]), row.get("masked") or ()
+    said = [*row["prompt"], *(one if thoughts else _cut_thought(one) for one in row["completion"])]
+    found: list[Example] = []
+    kept = too_long = thoughtless = 0
+    for at in range(begun, len(said)):
+        if said[at]["role"] != "assistant" or at - begun in masked:
+            continue
+        if thinks and thoughts and not said[at]["content"].startswith(_THINK):
+            thoughtless += 1
+            continue
+        asked, answer = answer_tokens(
+            tokenizer, said[:at], [said[at]], ends=True, thinks=not thinks or thoughts
+        )
+        if len(asked) + len(answer) > most:
+            too_long += 1
+            continue
+        kept += 1
+        labels = [_NOT_LEARNT] * len(asked) + answer
+        if found and asked[: len(before := found[-1]["input_ids"])] == before:
+            labels[: len(before)] = found.pop()["labels"]
+        found.append({"input_ids": asked + answer, "labels": labels})
+    return found, kept, too_long, thoughtless
+
+
+def _cut_thought(said: Mapping[str, str]) -> Mapping[str, str]:
+    text = said["content"]
+    return {**said, "content": text.partition(_THOUGHT)[2]} if text.startswith(_THINK) else said
+
+
+def verdict_example(tokenizer: Any, row: Row) -> Example:
+    """A row of a process reward model."""
+    asked, answer = answer_tokens(tokenizer, row["prompt"], row["completion"], ends=False)
+    return {"input_ids": asked + answer, "labels": [_NOT_LEARNT] * len(asked) + answer}
+
+
+def preference_example(tokenizer: Any, row: Row) -> Example:
     """A row of DPO in the tokens of `DataCollatorForPreference`."""
     asked, chosen = answer_tokens(tokenizer, row["prompt"], row["chosen"], ends=False)
     _, rejected = answer_tokens(tokenizer, row["prompt"], row["rejected"], ends=False)
