@@ -15,7 +15,7 @@ from pipeline.data.presets import read_presets
 from pipeline.data.progress import FilesRead
 from pipeline.data.types import Candidate, Issue, NoFix, Selection
 from pipeline.languages.registry import main_language
-from pipeline.localisation.tree_search import add_search
+from pipeline.localisation.tree_search import add_search, search_first
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.run_errors import BudgetSpent
@@ -87,6 +87,8 @@ class Solver:
         if unsolvable := find_unsolvable(r.codebase, r.options.test_command):
             return unsolvable
         issue = await read_pictures(issue, r)
+        if "comments" in r.options.without:
+            issue = issue.as_reported()
         write_test = partial(Sampler(r).write_test, issue)
         triage = await find_nothing_to_fix(r, write_test)
         if triage.result:
@@ -94,7 +96,8 @@ class Solver:
         await r.begin("context", f"Looking through the files ({len(r.codebase.files):,}).")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
-        context = await add_search(issue, context, r, self._models.prm)
+        if context.search is None:
+            context = await add_search(issue, context, r, self._models.prm)
         await r.begin("edits", samples_sentence(r.options, r.ceiling))
         ahead = RegressionSuite(r).prepare([file.path for file in context.files[:3]])
         async with run_beside(ahead, Exception):  # the judge asks for the same again
@@ -106,8 +109,12 @@ class Solver:
 
     async def _find_context(self, issue: Issue) -> Context | NoFix:
         r = self._resources
-        finder = context_finder(self._models, r.store, r.options, self._report_scan)
-        context = await finder.find(r.codebase, issue)
+        context = None
+        if r.options.searches and "ranking" in r.options.without:
+            context = await search_first(issue, r, self._models.prm)
+        if context is None:
+            finder = context_finder(self._models, r.store, r.options, self._report_scan)
+            context = await finder.find(r.codebase, issue)
         return context or NoFix(
             reason="no relevant files", details=("I found no source file related to the issue.",)
         )

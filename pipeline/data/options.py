@@ -16,6 +16,12 @@ Strategy = Literal["samples", "search", "codemonkeys", "swe_reasoner"]
 ModelName = Annotated[str, Field(max_length=300)]
 
 
+Addition = Literal[
+    "comments", "ranking", "habits", "other files", "checks", "equal tests", "other edits"
+]
+"""What we added to both papers' methods; `Options.without` describes each."""
+
+
 class Generator(BaseModel):
     """A way to write edits: a kind of machine with a model."""
 
@@ -174,6 +180,13 @@ class Options(SharedOptions):
     gate: bool = True
     """Whether the chosen edit must pass a script that fails without it, and break none of the
     repository's tests."""
+    without: tuple[Addition, ...] = ()
+    """What is left out of what the papers do not have: people's `comments` on the issue; a
+    `ranking` before a search, unless that finds nothing; the repository's `habits` and the nearest
+    test, where edits are written; `other files` than sources of the main language outside its
+    tests, where relevant ones are looked for; `checks` that send an edit back before it runs or
+    reject it; counting `equal tests` once; telling the selection machine of `other edits` than
+    those between which it chooses."""
     dollars: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     """Ceiling for the whole run at list prices, checked before every call. The paper has none."""
     test_command: tuple[str, ...] = ()

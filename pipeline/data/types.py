@@ -6,7 +6,7 @@ from typing import Final, Literal, NewType
 from pipeline.data.code_places import Context
 from pipeline.data.options import Recalibration
 from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, TestOutcome
-from sandbox.frozen import Frozen
+from sandbox.frozen import Frozen, replace
 from sandbox.program import Execution
 
 
@@ -62,6 +62,10 @@ class Issue(Frozen):
     """The comments, oldest first, each beginning with its author's name."""
     pictures: tuple[Picture, ...] = ()
     """Those of the body that could be fetched; `[image]` marks the place of each."""
+
+    def as_reported(self) -> "Issue":
+        """The issue without what people said of it later."""
+        return replace(self, discussion=())
 
 
 NOT_FIXED: Final = 2

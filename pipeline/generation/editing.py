@@ -296,9 +296,11 @@ class EditingMachine(Machine[EditingState]):
         )
         if isinstance(edited, Malformed):
             return edited
-        warning = self._task.direction.find_repetition(
-            edited.patch.diff
-        ) or await self._check_syntax(edited)
+        checks = "checks" not in self._options.without
+        warning = checks and (
+            self._task.direction.find_repetition(edited.patch.diff)
+            or await self._check_syntax(edited)
+        )
         if warning and warning not in state.warnings:
             state.warnings.append(warning)
             return Malformed(warning)
@@ -335,7 +337,8 @@ class EditingMachine(Machine[EditingState]):
         state.broken.append(report.broken if report else ())
         state.tested = len(report.before.passed) if report else 0
         near = describe_near_tests(report, diff)
-        made_up = await take_made_up(state, self._task, self._codebase)
+        checks = "checks" not in self._options.without
+        made_up = await take_made_up(state, self._task, self._codebase) if checks else ()
         if state.approved_ahead and _is_fixed_cleanly(state) and not (near.to_mend or made_up):
             return None
         return render(

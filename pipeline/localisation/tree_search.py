@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.concurrency import gather_all
+from pipeline.context.finder import CONTEXT_KEY
+from pipeline.context.retrieval.retrieve import build_reading_list
 from pipeline.data.code_places import Context, Located, SearchRecord
 from pipeline.data.types import Issue
 from pipeline.localisation.process_reward import NOT_SCORED, ProcessReward, score_answers
@@ -18,6 +20,7 @@ from pipeline.localisation.stages import (
     ReadingMachine,
     ReadingState,
     UnderstandingMachine,
+    show_located,
 )
 from pipeline.models.base import Model
 from pipeline.models.wrappers import CacheWarmup
@@ -69,6 +72,26 @@ async def add_search(
         return context
     resources.say("Searching for the lines that have to change.")
     return replace(context, search=await LocationSearch(resources, reward).search(issue, context))
+
+
+async def search_first(
+    issue: Issue, resources: Resources, reward: ProcessReward | None
+) -> Context | None:
+    """The files that a search names, which itself begins with the names of all; None if it names
+    none. Saved as a ranking's. Raises as `add_search`."""
+    r = resources
+    if saved := await r.store.load(CONTEXT_KEY, Context):
+        return saved
+    read = await build_reading_list(r.codebase, issue, r.options)
+    names = Context(files=(), dropped=tuple(file.path for file in read.files))
+    context = await add_search(issue, names, r, reward)
+    located = context.search.located if context.search else ()
+    for one in reversed(located):  # the best comes first
+        context = await show_located(context, one, r.codebase, r.options.context_tokens)
+    if not context.files:
+        return None
+    await r.store.save(CONTEXT_KEY, context)
+    return context
 
 
 class _Stage(Frozen):

@@ -213,6 +213,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         self._seconds = options.execution_seconds
         self._issue = issue
         self._table = finalists.table
+        self._tells_others = "other edits" not in options.without
         self._finalists = finalists
         self._check = ScriptCheck(workspace) if ours else None
 
@@ -254,7 +255,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         )
         pending = render(
             "selecting/write",
-            missing=finalists.missing,
+            missing=finalists.missing if self._tells_others else (),
             decided=finalists.decided,
             candidates=candidates,
             base=[_cell_text(run) for run in table.base] if show_votes else [],

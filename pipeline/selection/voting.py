@@ -32,15 +32,17 @@ class VoteRow(Frozen):
 async def vote(
     candidates: Sequence[Candidate], workspace: Workspace, *, tests: Sequence[TestScript] = ()
 ) -> VoteTable:
-    """Run all candidates against their distinct tests and `tests` from other sources.
+    """Run all candidates against their tests and `tests` from other sources.
 
-    Edits of the same code share a row and identical tests a column, each run once; every row is
-    saved under `votes/<digest>` as soon as it is complete. Candidates without a usable test add no
-    column. Edits that are empty or do not apply are not rows of the table but listed in its
-    `rejected`.
+    Edits of the same code share a row and identical tests a column, unless `equal tests` are to
+    count each; none is run twice. Every row is saved under `votes/<digest>` as soon as it is
+    complete. Candidates without a usable test add no column. Edits that are empty or do not apply
+    are not rows of the table but listed in its `rejected`.
     """
-    own = (c.test.text for c in candidates if c.test)
-    columns = tuple(TestScript(text=t) for t in dict.fromkeys([*own, *(t.text for t in tests)]))
+    own = [c.test for c in candidates if c.test]
+    asked = [*own, *(test for test in tests if test not in own)]
+    columns = tuple(dict.fromkeys(asked))
+    counted = asked if "equal tests" in workspace.options.without else columns
     foreign = {c.patch.diff for c in candidates if c.source}
     rows: dict[str, VoteRow] = {}
     by_code: dict[str, VoteRow] = {}
@@ -56,11 +58,16 @@ async def vote(
         for c in candidates
     }
     fit = tuple(c for c in candidates if not why[c])
+    places = [columns.index(test) for test in counted]
+
+    def pick(row: VoteRow) -> tuple[Execution, ...]:
+        return tuple(row.runs[at] for at in places)
+
     return VoteTable(
         candidates=fit,
-        tests=columns,
-        base=rows[""].runs[: len(columns)],
-        runs=tuple(rows[c.patch.diff].runs[: len(columns)] for c in fit),
+        tests=tuple(counted),
+        base=pick(rows[""]),
+        runs=tuple(pick(rows[c.patch.diff]) for c in fit),
         rejected=tuple(RejectedEdit(name=c.name, why=why[c]) for c in candidates if why[c]),
         script_suffix=main_language(workspace.codebase).script_suffix,
     )

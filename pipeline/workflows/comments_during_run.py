@@ -14,7 +14,7 @@ class Heard(Frozen):
 
 async def hear(issue: Issue, step: str, workspace: Workspace) -> Issue:
     """`issue` with what people have said since the run read it. A resumed step hears the same."""
-    if workspace.listen is None:
+    if workspace.listen is None or "comments" in workspace.options.without:
         return issue
     heard = await workspace.store.load(f"heard/{step}", Heard)
     if heard is None and (texts := await workspace.listen()):

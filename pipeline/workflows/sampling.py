@@ -189,7 +189,8 @@ class Sampler:
         """
         options = self._options
         self._starts = await self._find_starts(context)
-        self._habits = await read_habits(self._codebase, context, options.exclude)
+        if "habits" not in options.without:
+            self._habits = await read_habits(self._codebase, context, options.exclude)
         self.drawn = await self._draw_approaches(issue, context)
         samples: list[Sample] = []
         for wave in waves(options.samples, first=options.first_wave, adaptive=options.adaptive):
@@ -246,6 +247,8 @@ class Sampler:
         if context.search is None or not context.search.located:
             return (_Start(context),)
         tokens = self._options.context_tokens
+        if "ranking" in self._options.without:
+            context = replace(context, files=())
         return [
             _Start(await show_located(context, located, self._codebase, tokens), located)
             for located in context.search.located

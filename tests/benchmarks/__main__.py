@@ -14,6 +14,7 @@ from tests.benchmarks.pipeline import (
     explore,
     filtering,
     paper_table1,
+    training,
 )
 from tests.benchmarks.sandbox import languages, matrix
 from tests.benchmarks.table import Row, render, write
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "control": control.measure,
     "explore": explore.measure,
     "filtering": filtering.measure,
+    "training": training.measure,
     "languages": languages.measure,
     "matrix": matrix.measure,
 }

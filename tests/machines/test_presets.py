@@ -1,15 +1,19 @@
 """Both papers' methods as published: what the service receives in a whole run."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from capuchin_demo.recorded.recording import ReceivedRequest
 from pipeline.data.options import Options
 from pipeline.data.presets import apply_preset, read_presets
-from pipeline.data.types import Selection
+from pipeline.data.types import Candidate, Patch, Selection, TestScript
+from pipeline.selection.voting import vote
 from tests.machines.asked import EDITS, received
+from tests.support.data.diffs import diff_of
 from tests.support.data.solver_shop import (
     APPROVE,
     BREAKING_EDIT,
@@ -19,6 +23,7 @@ from tests.support.data.solver_shop import (
     ISSUE,
     PASSING_SCRIPT,
     Shop,
+    edit,
     open_shop,
     sample,
 )
@@ -68,6 +73,43 @@ async def test_codemonkeys_asks_as_table_4_says(shop: Shop) -> None:
             assert "no_issue" not in first.last_user_message
             assert "Others have tried" not in first.last_user_message
             assert "<approve/>" in later[0].last_user_message
+
+
+def bare(asked: dict[str, list[ReceivedRequest]]) -> bool:
+    """Whether no request tells more than the papers' do."""
+    said = [one.last_user_message for requests in asked.values() for one in requests]
+    first = asked["editing/0"][0].messages[0].text
+    return not any("me too" in text for text in said) and "test file nearest" not in first
+
+
+async def test_a_preset_leaves_out_what_was_added_to_the_method(shop: Shop) -> None:
+    edits = [edit("        result -= price", "        result += (price"), *EDITS]
+    few = {"adaptive": False, "finalists": 2, "selection": "machine", "repeat_tests": 0}
+    asked = await received(shop, "openai", edits, **preset("codemonkeys", samples=4, finalists=2))
+    assert bare(asked)
+    paths = {m for one in asked["relevance"] for m in re.findall(r'path="([^"]+)"', str(one))}
+    assert paths == {"shop/till.py", "shop/names.py"}
+    assert "SyntaxError" in asked["editing/0"][1].last_user_message, "it ran"
+    told = asked["selecting"][0].last_user_message
+    assert "Other edits were written" not in told
+    shop.folder /= "default"
+    asked = await received(shop, "openai", edits, **few)
+    assert not bare(asked)
+    assert "no longer valid" in asked["editing/0"][1].last_user_message
+    assert 'path="tests/test_till.py"' in str(asked["relevance"])
+    assert "Other edits were written" in asked["selecting"][0].last_user_message
+
+
+async def test_equal_tests_vote_as_often_as_they_are(shop: Shop) -> None:
+    test = TestScript(text="import sys\nsys.exit(2)\n")
+    written = [
+        Candidate(sample=n, patch=Patch(diff=diff_of("a\n", f"{n}\n", "new.py")), test=test)
+        for n in range(2)
+    ]
+    for without, columns in (((), 1), (("equal tests",), 2)):
+        options = Options.model_validate({"without": without})
+        table = await vote(written, shop.workspace(options))
+        assert len(table.tests) == len(table.base) == columns
 
 
 async def test_the_default_asks_otherwise(shop: Shop) -> None:

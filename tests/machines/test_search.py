@@ -15,6 +15,7 @@ from capuchin_demo.recorded.recording import ReceivedRequest
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.code_places import SearchRecord
 from pipeline.data.options import Options
+from pipeline.data.presets import apply_preset
 from pipeline.data.types import Selection
 from pipeline.localisation.tree_search import NOTHING_FOUND, find_beam
 from pipeline.models.metering import Meter
@@ -149,6 +150,37 @@ async def test_commands_are_run_mistakes_explained_and_thoughts_sent_to_nobody(
     assert "It adds there." not in locating  # of the stage before, only its answer goes on
     everything = [m.text for asked in (*found.asked, *found.judged) for m in asked.messages]
     assert not any("I wonder aloud" in text for text in everything)
+
+
+async def test_swe_reasoner_thinks_and_searches_before_anything_is_ranked(shop: Shop) -> None:
+    chosen = {"strategy": "swe_reasoner", "samples": 2}
+    options = apply_preset(Options.model_validate(chosen), chosen).model_dump()
+    found = await search(shop, VERDICTS, **options)
+    stages = [request.call.partition("/")[0] for request in found.asked]
+    assert not {"relevance", "ranking", "approaches"} & set(stages)
+    first = {stage: stages.index(stage) for stage in ("understanding", "localisation", "editing")}
+    assert sorted(first, key=first.__getitem__) == list(first)
+    calls = {request.call for request in found.asked}
+    assert {f"{stage}/{number}" for stage in first for number in range(2)} <= calls
+    assert all(request.thinking_tokens for request in found.asked)
+    assert len(found.judged) == 4, "two answers of each stage"
+    opening = found.told("understanding/0")
+    assert "shop/names.py" in opening
+    assert "def polite" not in opening
+    editing = found.told("editing/0")
+    assert "shop/till.py:3-4: the loop subtracts" in editing
+    assert "def count(prices)" in editing
+    assert "def polite" not in editing
+    assert all("me too" not in message.text for one in found.asked for message in one.messages)
+    assert [file.path for file in found.result.evidence.context.files] == ["shop/till.py"]
+
+
+async def test_a_search_that_names_nothing_is_followed_by_a_ranking(shop: Shop) -> None:
+    nothing = {"call": "understanding", "reply": "I do not know."}
+    found = await search(shop, (), nothing, without=["ranking"], approaches=False)
+    assert found.record.notes == (NOTHING_FOUND,)
+    stages = [request.call.partition("/")[0] for request in found.asked]
+    assert stages.index("understanding") < stages.index("ranking") < stages.index("editing")
 
 
 async def test_a_finished_search_is_neither_asked_nor_judged_again(shop: Shop) -> None:

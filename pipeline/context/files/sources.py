@@ -1,6 +1,7 @@
 """Sorts the entries of a commit into source files and others, with the reason."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pipeline.context.files.filters import (
 from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter, estimate_tokens
 from pipeline.data.code_places import SourceFile
 from pipeline.languages.conventions import is_test
+from pipeline.languages.registry import main_language
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,12 @@ class Sources:
     @cached_property
     def by_path(self) -> dict[str, Source]:
         return {file.path: file for file in self.files}
+
+    def keep_code(self) -> "Sources":
+        """The main language's files outside its tests; all where there are none."""
+        suffixes = main_language(self.codebase).facts.suffixes
+        code = tuple(f for f in self.files if f.path.endswith(suffixes) and not f.test)
+        return dataclasses.replace(self, files=code) if code else self
 
     async def read(self, path: str) -> SourceFile:
         """One file with its text.

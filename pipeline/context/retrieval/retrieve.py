@@ -47,6 +47,8 @@ async def build_reading_list(codebase: Codebase, issue: Issue, options: Options)
         GitFailed: the repository is damaged.
     """
     sources = await find_sources(codebase, options.exclude)
+    if "other files" in options.without:
+        sources = sources.keep_code()
     missed = _explain_missed(sources, issue)
     if not should_prefilter(options, len(sources.files)):
         return ReadingList(sources, sources.files, (), missed)

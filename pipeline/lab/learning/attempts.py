@@ -107,6 +107,8 @@ async def _read_run(solved: SolvedIssue, documents: Mapping[str, bytes]) -> list
     if setup is None:
         return []
     issue = _read_issue(documents) or solved.issue
+    if "comments" in setup.options.without:
+        issue = issue.as_reported()
     context = await store.load("context/files", Context)
     resources = open_replay(store, setup.options).with_model(_ProfileOnly(setup.solver))
     shared = await _read_rankings(resources, issue)
