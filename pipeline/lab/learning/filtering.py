@@ -477,7 +477,8 @@ def _write_issue(
     process = list[ProcessRow]()
     candidates = dict[str, CandidateRow]()
     questions: set[str] = set()
-    counts.benchmarked[issue.repository] += side == "train" and is_benchmarked(issue.repository)
+    named = is_benchmarked(issue.repository, issue.reference)
+    counts.benchmarked[issue.repository] += side == "train" and named
     whole, settings = 0, counts.settings
     for attempt, checks in attempts:
         chosen = select_replies(attempt, checks) if settings.rejection else attempt.replies
@@ -612,11 +613,16 @@ def _render_benchmarked(found: Mapping[str, int]) -> str:
 
 def read_warning(folder: Path) -> str:
     """What may not be measured after training on the filtered data in `folder`; mostly empty."""
-    train = {row.issue for row in read_lines(folder / CANDIDATES, _Side) if row.split == "train"}
+    train = {
+        row.issue
+        for name in ROW_FILES.values()
+        for row in read_lines(folder / name, _Side)
+        if row.split == "train"
+    }
     found = Counter(
         one.repository
         for one in read_lines(folder / ISSUES, SolvedIssue)
-        if one.id in train and is_benchmarked(one.repository)
+        if one.id in train and is_benchmarked(one.repository, one.reference)
     )
     return _render_benchmarked(found)
 

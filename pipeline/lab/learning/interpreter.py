@@ -180,14 +180,16 @@ REPORT, MARKDOWN, CURVE = "report.json", "report.md", "loss.svg"
 
 
 def write_training_report(out: Path, training: Training, warning: str = "") -> None:
-    """Write `report.json`, `report.md`, which ends with `warning`, and `loss.svg` into `out`.
-
-    Raises OSError.
-    """
+    """Write `report.json`, `report.md`, which ends with `warning`, as does the model's card, and
+    `loss.svg` into `out`. Raises OSError."""
     (out / REPORT).write_text(training.model_dump_json(indent=1) + "\n", encoding="utf-8")
     (out / CURVE).write_text(render_curve(training), encoding="utf-8")
     text = _render_markdown(training) + (f"\n{warning}.\n" if warning else "")
     (out / MARKDOWN).write_text(text, encoding="utf-8")
+    card = out / "adapter/README.md"  # as PEFT has written it; of a whole model there is none
+    said = card.read_text(encoding="utf-8") if card.exists() else "# A policy\n"
+    if warning and warning not in said:
+        card.write_text(f"{said}\n{warning}.\n", encoding="utf-8")
 
 
 def render_curve(training: Training) -> str:

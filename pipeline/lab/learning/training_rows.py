@@ -347,19 +347,25 @@ def repository_key(repository: str) -> str:
     return repository.rpartition("/")[2].lower()
 
 
-_BENCHMARKED = frozenset(
-    repository_key(name)
-    for name in (resources.files("pipeline.lab.learning") / "benchmarked.txt")
-    .read_text("utf-8")
-    .split()
-)
-"""The repositories of SWE-bench, which the paper leaves out."""
+_BENCHMARKED = {
+    repository_key(name): tuple(f"{folder}/" for folder in folders)
+    for name, *folders in map(
+        str.split,
+        (resources.files("pipeline.lab.learning") / "benchmarked.txt")
+        .read_text("utf-8")
+        .splitlines(),
+    )
+}
+"""The repositories of SWE-bench, which the paper leaves out, and where their packages lie."""
+_PACKAGES = tuple(folder for folders in _BENCHMARKED.values() for folder in folders)
 
 
-def is_benchmarked(repository: str) -> bool:
-    """Whether it is one of SWE-bench's, or by its name a fork of one: who learns from it cannot
-    be measured there."""
-    return repository_key(repository) in _BENCHMARKED
+def is_benchmarked(repository: str, edit: str = "") -> bool:
+    """Whether it is one of SWE-bench's, or a fork of one by its name or by the package that an
+    `edit` there changes: who learns from it cannot be measured there."""
+    changed = list_changed_files(edit) if edit else ()
+    is_package = any(path.startswith(_PACKAGES) for path in changed)
+    return repository_key(repository) in _BENCHMARKED or is_package
 
 
 def split_issues(issues: Collection[SolvedIssue], until: str = "") -> SplitIssues:

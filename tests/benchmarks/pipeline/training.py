@@ -41,14 +41,13 @@ _OPEN = """
 import json, resource, sys
 sys.path.append(sys.argv[1])
 from pathlib import Path
-from pipeline.lab.learning.trainer.train import group_by_length, measure_padding, open_examples
+from pipeline.lab.learning.trainer.train import open_examples
 out = Path(sys.argv[2])
 files = [out / "tokens" / name for name in
          json.loads((out / "tokens.json").read_text())["sides"]["train"]["files"]]
 examples = open_examples("policy", files)
 lengths = examples["length"][:]
-print(json.dumps([len(lengths), sum(lengths), measure_padding(lengths, range(len(lengths)), 2),
-                  measure_padding(lengths, group_by_length(lengths, 8), 2)]))
+print(json.dumps([len(lengths), sum(lengths)]))
 if len(sys.argv) > 3:
     private = lambda: next(int(line.split()[1]) for line in open("/proc/self/status")
                            if line.startswith("RssAnon")) / 1000
@@ -57,6 +56,18 @@ if len(sys.argv) > 3:
         batch = examples[at : at + 2]
         most = max(most, private() if at % 200 == 0 else 0)
     print(json.dumps([most, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
+"""
+_PADDING = """
+import json, random, sys
+sys.path.append(sys.argv[1])
+from pipeline.lab.learning.trainer.train import group_by_length, measure_padding
+chance = random.Random(0)
+lengths = [int(float(usual) * chance.uniform(0.3, 1.7)) for usual in sys.argv[2:]
+           for _ in range(400)]
+order = list(range(len(lengths)))
+chance.shuffle(order)
+print(json.dumps([measure_padding(lengths, some, 2)
+                  for some in (order, group_by_length(lengths, 8))]))
 """
 _LISTS = """
 import json, resource, sys
@@ -74,6 +85,7 @@ async def measure() -> list[Row]:
 
 def _measure(count: int) -> list[Row]:
     found: list[Row] = []
+    usual: list[str] = []
     with tempfile.TemporaryDirectory(dir="build") as scratch:
         folder = Path(scratch)
         model = folder / "model"
@@ -84,19 +96,21 @@ def _measure(count: int) -> list[Row]:
                 _tokenise(folder / f"{name} {joined}", model, _list_rows(shape, joined=joined))
                 for joined in (True, False)
             )
-            (rows, tokens, _, grouped), (was_rows, was_tokens, shuffled, _) = after[0], before[0]
+            (rows, tokens), (was_rows, was_tokens) = after[0], before[0]
+            usual.append(str(tokens / rows))
             found += [
                 Row(f"{name}: rows", rows, "rows", "a row a reply", was_rows),
                 Row(f"{name}: tokens", tokens / 1e3, "thousand", "a row a reply", was_tokens / 1e3),
-                Row(f"{name}: padding", 100 * grouped, "%", "as they come", 100 * shuffled),
             ]
         rows = (_long_row(number) for number in range(count))
         _, (own, worker), (private, mapped) = _tokenise(folder / "long", model, rows, reads=True)
+        shuffled, grouped = json.loads(_run([_PADDING, str(ROOT), *usual])[-1])
         held = float(_run([_LISTS, str(min(count, ROWS))])[-1])
     named = f"{count:,} rows of 8k tokens"
     against = f"lists of {min(count, ROWS):,}"
     return [
         *found,
+        Row("padding of 800 such, two at once", 100 * grouped, "%", "by chance", 100 * shuffled),
         Row(f"memory to tokenise {named}", own, "MB", against, held),
         *([Row("memory of each of its workers", worker, "MB", against, held)] if worker else []),
         Row("memory of a trainer's process, own", private, "MB", against, held),

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from bot.cli import main
@@ -12,8 +13,8 @@ from pipeline.lab.learning.filtering import (
     count_leaks,
     read_held_out,
     read_warning,
-    render_filter_report,
 )
+from pipeline.lab.learning.interpreter import Training, write_training_report
 from pipeline.lab.learning.records import (
     Attempt,
     LearningData,
@@ -23,6 +24,7 @@ from pipeline.lab.learning.records import (
     write_rows,
 )
 from pipeline.lab.learning.training_rows import NEVER, hits_places, outcome_rows, split_issues
+from pipeline.models.base import Message
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import filtered, read_all_rows
@@ -201,13 +203,97 @@ def test_repositories_alone_part_them_where_that_is_asked() -> None:
     assert all(by_repository[one.repository] == split.sides[one.id] for one in ISSUES)
 
 
-def test_data_of_a_benchmarks_repository_or_fork_say_so(tmp_path: Path) -> None:
-    django = [solved(n, "orf/django") for n in (1, 2)]
-    tried = [*ATTEMPTS, *(attempt for issue in django for attempt in attempts(issue))]
-    _, report = filtered(tmp_path, [*ISSUES, *django], tried, until="2030")
-    assert report.benchmarked == {"orf/django": 2}
-    assert "orf/django (2)" in render_filter_report(report)
-    assert "orf/django (2)" in read_warning(tmp_path)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("way", [(), ("--predictions", "predictions")])
+@pytest.mark.parametrize(
+    ("repository", "path"), [("orf/django", "shop/a.py"), ("me/web", "django/db/models/base.py")]
+)
+def test_data_of_a_benchmarks_repository_or_fork_say_so_by_every_way_in(
+    form: str, way: tuple[str, ...], repository: str, path: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    forked = replace(ISSUES[0], repository=repository, reference=edit(3, "fixed\n", path))
+    rows = [
+        {"instance_id": i.id, "repo": i.repository, "base_commit": "a" * 40, "patch": i.reference,
+         "problem_statement": f"{i.title}\n{i.body}", "created_at": i.closed}
+        for i in (forked, *ISSUES[3:])
+    ]  # fmt: skip
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    Path("instances.jsonl").write_text(lines)
+    pl.DataFrame(rows).write_parquet("instances.parquet")
+    Path("predictions").mkdir()
+    Path("predictions/a.jsonl").write_text(
+        json.dumps({"instance_id": forked.id, "model_patch": forked.reference}) + "\n"
+    )
+    assert main(["learn", "collect", "data", "--instances", f"instances.{form}", *way]) == 0
+    reply = ReplyRow(stage="files", system="s", messages=(), answer="a")
+    with open_data(Path("data")) as data:
+        data.add(LearningData((), (Attempt(issue=forked.id, source="run", diff=forked.reference,
+                                           replies=(reply,)),)))  # fmt: skip
+    assert main(["learn", "filter", "data", "--out", "rows", "--set", "until=never"]) == 0
+    said = f"cannot measure what is trained on them: {repository} (1)"
+    assert said in capsys.readouterr().out
+    assert main(["learn", "publish", "rows", "--out", "published"]) == 0
+    assert said in Path("published/README.md").read_text()
+    card = Path("trained/adapter/README.md")
+    card.parent.mkdir(parents=True)
+    card.write_text("# Of PEFT\n")
+    training = Training(
+        kind="policy", base="b", rows=1, max_tokens=9, stages={"files": (1, 0, 0)}, tokens=1,
+        padding=0, steps=1, resumed_from=0, seconds=1, device="cpu", processes=1,
+        learning_rate=1, losses=((1, 0.5),), validation=(), libraries={},
+    )  # fmt: skip
+    for _ in range(2):
+        write_training_report(Path("trained"), training, read_warning(Path("rows")))
+    assert card.read_text().count(said) == 1
+
+
+def conversation(number: int) -> Attempt:
+    """An accepted attempt of three replies, of which the second is malformed and not among them."""
+    messages = [Message(role="user", text=f"Mend {number}.")]
+    said = ("<edit>1</edit>", "It is red.", "no block", "Write a block.", "<approve/>")
+    replies: list[ReplyRow] = []
+    for at, text in enumerate(said):
+        if at in (0, 4):
+            replies.append(
+                ReplyRow(stage="edit", system="s", messages=tuple(messages), answer=text,
+                         thinking="Hm." * (number % 2))
+            )  # fmt: skip
+        messages.append(Message(role="user" if at % 2 else "assistant", text=text))
+    return Attempt(
+        issue=ISSUES[0].id, source=f"run {number}", diff=ISSUES[0].reference,
+        replies=tuple(replies), script="x", red_before=True, green_on_reference=True, resolved=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("set_", "rows", "masked"),
+    [
+        ((), 6, {(), (2,)}),
+        (("accepted=1",), 1, {(2,)}),
+        (("thoughts=false",), 4, {(2,)}),
+        (("rejection=false", "accepted=9"), 8, {(), (2,)}),
+    ],
+)
+def test_what_trains_the_policy_is_set_by_the_command(
+    set_: tuple[str, ...], rows: int, masked: set[tuple[int, ...]], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A conversation without thoughts is a row; a reply with one is a row of its own."""
+    tried = [*(conversation(n) for n in range(5)), replace(conversation(6), resolved=False)]
+    with open_data(tmp_path / "data") as data:
+        data.add(LearningData(tuple(ISSUES[:1]), tuple(tried)))
+    words = ["learn", "filter", str(tmp_path / "data"), "--out", str(tmp_path / "rows")]
+    given = [word for one in ("until=never", *set_) for word in ("--set", one)]
+    assert main([*words, *given]) == 0
+    policy = read_all_rows(tmp_path / "rows").policy
+    assert (len(policy), {row.masked for row in policy}) == (rows, masked)
+    said = capsys.readouterr().out
+    assert all(f"set: {one.partition('=')[0]}=" in said for one in set_)
+    for wrong in ("accepted=0", "thoughts=perhaps", "nothing=1"):
+        assert main([*words, "--set", wrong]) == 2
+        assert wrong.partition("=")[0] in capsys.readouterr().err
 
 
 def test_an_easy_issue_does_not_outweigh_the_others(tmp_path: Path) -> None:
