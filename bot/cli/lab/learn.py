@@ -279,7 +279,7 @@ M = TypeVar("M", bound=Frozen)
 
 
 def _read_settings(form: type[M], given: Iterable[tuple[str, object]], /, **known: object) -> M:
-    """Raises BadData: an option of `--set` is none, or has a wrong value."""
+    """Raises BadData: an option of `--set` is unknown, or has a wrong value."""
     try:
         return form.model_validate({**dict(given), **known})
     except ValidationError as error:
