@@ -244,14 +244,15 @@ class Sampler:
         return await draw_approaches(self._model, shared, language, self._options, self._store)
 
     async def _find_starts(self, context: Context) -> Sequence[_Start]:
-        if context.search is None or not context.search.located:
+        search = context.search
+        if search is None or not search.located:
             return (_Start(context),)
         tokens = self._options.context_tokens
         if "ranking" in self._options.without:
             context = replace(context, files=())
         return [
             _Start(await show_located(context, located, self._codebase, tokens), located)
-            for located in context.search.located
+            for located in search.located
         ]
 
     async def _run_wave(

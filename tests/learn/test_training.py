@@ -196,14 +196,17 @@ def write_model(base: Path, folder: Path, template: str) -> Path:
 
 PLAIN = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}
 {%- endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
-HYBRID = PLAIN.replace(
-    "m.content",
-    """((m.content if '</think>' in m.content else
+_SWITCH = """{% if add_generation_prompt and enable_thinking is false %}
+{{- '<think>\n\n</think>\n\n' }}{% endif %}"""
+HYBRID = (
+    PLAIN.replace(
+        "m.content",
+        """((m.content if '</think>' in m.content else
 '<think>\n\n</think>\n\n' + m.content) if loop.last and m.role == 'assistant' else
 m.content.split('</think>\n\n')[-1])""",
+    )
+    + _SWITCH
 )
-HYBRID += """{% if add_generation_prompt and enable_thinking is false %}
-{{- '<think>\n\n</think>\n\n' }}{% endif %}"""
 """As Qwen3's: it cuts what was thought before, and has a switch."""
 
 

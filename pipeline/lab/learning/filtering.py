@@ -281,9 +281,9 @@ _DATA = "filtered"
 class FilterSettings(Frozen):
     """What is kept, beside the checks."""
 
-    until: str = Field("", coerce_numbers_to_str=True)
+    until: str = Field(default="", coerce_numbers_to_str=True)
     """Training ends before this date; see `split_issues`."""
-    accepted: int = Field(4, ge=1)
+    accepted: int = Field(default=4, ge=1)
     """Accepted attempts of one issue that train the policy."""
     rejection: bool = True
     """Whether the policy learns only what passed the checks (false: the paper's ablation)."""

@@ -155,9 +155,9 @@ def _tokenise(
 ) -> list[Sequence[float]]:
     out.mkdir()
     write_rows(out / "rows.jsonl", rows)
-    config = TrainingConfig(
-        kind="policy", rows=str((out / "rows.jsonl").resolve()), digest="0" * 64,
-        base=str(model.resolve()), max_tokens=10**6,
+    config = TrainingConfig.model_validate(
+        {"kind": "policy", "rows": str((out / "rows.jsonl").resolve()), "digest": "0" * 64,
+         "base": str(model.resolve()), "max_tokens": 10**6}
     )  # fmt: skip
     (out / "config.json").write_text(config.model_dump_json(), encoding="utf-8")
     memory = _run([_TOKENISE, str(ROOT), str(out)])[-1]

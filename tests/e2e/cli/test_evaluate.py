@@ -50,7 +50,8 @@ class Benchmark:
         self.instances, self.out = folder / "instances.jsonl", folder / "out"
 
     async def write(self) -> None:
-        commit = await make_repository(self.folder / "trees/acme__shop.git", shop.FILES)
+        files = {**shop.FILES, "shop/names.py": "TOTAL = 'total'\n"}  # a ranking has a choice
+        commit = await make_repository(self.folder / "trees/acme__shop.git", files)
         row = {
             "instance_id": "acme__shop-1",
             "repo": "acme/shop",

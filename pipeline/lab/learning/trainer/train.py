@@ -179,6 +179,7 @@ def _arguments(
         "lr_scheduler_type": "cosine",
         "max_length": config["max_tokens"],
         "train_sampling_strategy": "group_by_length",
+        "remove_unused_columns": False,  # which would remove the lengths
         "save_strategy": "steps",
         "save_steps": max(1, min(50, total // 10)),
         "save_total_limit": 2,
