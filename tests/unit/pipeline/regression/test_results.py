@@ -216,7 +216,8 @@ def test_a_command_that_writes_junit_is_distinguished_by_it() -> None:
 def test_of_a_long_output_the_failure_is_kept() -> None:
     noise = "Error: err!\n    at Layer.handle (lib/layer.js:169:33)\n" * 400
     lines = f"{noise}ok 1 - a\n{noise}not ok 2 - b\n  Error: links\n{noise}ok 3 - c\n"
-    output = f"{lines}# pass 2\n# fail 1\n" + section("records", b"") + section("end", b'{"code": 1}')
+    output = f"{lines}# pass 2\n# fail 1\n" + section("records", b"")
+    output += section("end", b'{"code": 1}')
     command = TestCommand(argv=("npx", "mocha"), source="detection", reader="lines")
     run = parse_execution(Execution(exit_code=1, output=output, seconds=1), command, MARK)
     assert "not ok 2 - b\n  Error: links" in run.suite.execution.output
