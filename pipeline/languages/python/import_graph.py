@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -80,7 +80,7 @@ class _Links:
         """`imports` by path: level of a relative import, module, names, in `ast`'s form."""
         self._modules: dict[str, set[str]] = {}
         for path in imports:
-            for name in _module_names(path):
+            for name in _module_names(path, imports.keys()):
                 self._modules.setdefault(name, set()).add(path)
         self.importers: dict[str, set[str]] = {}
         self.loaders: dict[str, set[str]] = {}
@@ -112,9 +112,9 @@ def _make_absolute(path: str, level: int, module: str) -> str:
     return ".".join([*kept, *filter(None, [module])])
 
 
-def _module_names(path: str) -> Iterator[str]:
-    """The names under which a file may be imported: from the root, from `src`, or from its own
-    folder."""
+def _module_names(path: str, files: Collection[str]) -> Iterator[str]:
+    """The names under which one of `files` may be imported: from the root, from `src`, from the
+    folder around its outermost package, such as a project of several, or from its own folder."""
     parts = PurePosixPath(path).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1]
@@ -125,3 +125,8 @@ def _module_names(path: str) -> Iterator[str]:
         yield ".".join(parts[1:])
     if len(parts) > 1 and not path.endswith("__init__.py"):
         yield parts[-1]
+    outermost = len(parts) - 1
+    while outermost and f"{'/'.join(parts[:outermost])}/__init__.py" in files:
+        outermost -= 1
+    if outermost:
+        yield ".".join(parts[outermost:])

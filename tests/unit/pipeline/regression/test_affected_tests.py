@@ -173,6 +173,16 @@ async def test_tests_are_as_far_as_their_imports_say() -> None:
     assert (await distances("src/shop/names.py"))["tests/test_till.py"] == 2
 
 
+async def test_a_project_of_several_is_imported_from_its_own_folder() -> None:
+    package = "services/billing/billing/__init__.py"
+    test = "services/billing/tests/test_tax.py"
+    found = await scan_code(
+        {package: "", "services/billing/billing/tax.py": "", test: "from billing import tax\n"}
+    )
+    assert found.distances(["services/billing/billing/tax.py"])[test] == 1
+    assert found.distances([package])[test] == 1
+
+
 async def test_an_import_from_a_package_runs_its_init() -> None:
     found = await distances("src/shop/__init__.py")
     assert {"tests/test_till.py", "tests/test_shop.py"} <= found.keys()
