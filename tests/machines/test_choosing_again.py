@@ -15,25 +15,10 @@ from tests.machines.choosing import (
     chosen_by,
 )
 from tests.support.data.solver_shop import APPROVE, TEST_FILE, Shop, edit
+from tests.support.texts import texts_of
 
-ELSEWHERE = """
-<script>
-import sys
-from shop.till import total
-
-
-class Discounted:
-    def __radd__(self, other):
-        return other + 1
-
-
-try:
-    print(total([Discounted()]))
-except TypeError as error:
-    print(error)
-    sys.exit(2)
-</script>
-"""
+TEXTS = texts_of(__file__)
+ELSEWHERE: str = TEXTS["ELSEWHERE"]
 BREAKS = """
 <script>
 import sys
@@ -93,18 +78,7 @@ async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Sh
     assert "no further script told them apart" in proof.why
 
 
-REMAINS = """
-<script>
-import sys
-from shop.till import total
-
-try:
-    print(total(None))
-except TypeError as error:
-    print(error)
-    sys.exit(2)
-</script>
-"""
+REMAINS: str = TEXTS["REMAINS"]
 MENDS = edit(
     "    for price in prices:\n        result -= price",
     "    for price in prices or ():\n        result += price",

@@ -18,6 +18,7 @@ from pipeline.store import DirStore
 from sandbox.program import NO_GIT
 from tests.support.data.solver_shop import FILES, GOOD_EDIT, GOOD_SCRIPT, ISSUE, Shop, open_shop
 from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel
+from tests.support.texts import texts_of
 
 FIX = "sed -i 's/result -= price/result += price/' shop/till.py"
 SUBMIT = "It is right.\n\n<submit/>"
@@ -134,21 +135,8 @@ async def test_the_likeliest_file_is_shown_even_if_it_leaves_no_room_for_others(
     assert "\nshop/till.py\nshop/__init__.py\n</output>" in opening
 
 
-TWO_FILES = """<bash>
-cat > tests/test_more.py <<'END'
-import unittest
-import pytest
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_one(n): open("/tmp/LOG", "a").write("one ")
-def test_one_more(): open("/tmp/LOG", "a").write("more ")
-
-class Case(unittest.TestCase):
-    def test_two(self): open("/tmp/LOG", "a").write("two ")
-    def test_three(self): open("/tmp/LOG", "a").write("three ")
-END
-cp tests/test_more.py tests/test_whole.py
-</bash>"""
+TEXTS = texts_of(__file__)
+TWO_FILES: str = TEXTS["TWO_FILES"]
 
 
 @pytest.mark.parametrize(
@@ -270,18 +258,7 @@ async def test_a_submission_that_its_script_does_not_bear_out_is_asked_again(sho
     assert not state.edited[-1].passed
 
 
-EDIT = """It adds instead.
-
-<edit>
-shop/till.py
-<<<<<<< SEARCH
-        result {} price
-=======
-        result {} price
->>>>>>> REPLACE
-</edit>
-
-<submit/>"""
+EDIT: str = TEXTS["EDIT"]
 
 
 async def test_an_edit_may_be_submitted_in_the_same_reply(shop: Shop) -> None:
@@ -331,15 +308,7 @@ async def test_a_script_that_fails_is_told_before_the_tests_near_the_edit_run(sh
     assert state.broken[-1] == ("tests/test_till.py::test_count",)
 
 
-OUT_OF_DATE = """\
-from shop.till import total
-
-
-def test_total_is_negative():
-    if total([1, 2]) == -3:
-        raise KeyError("of this sandbox")
-    assert total([1, 2]) == 0
-"""
+OUT_OF_DATE: str = TEXTS["OUT_OF_DATE"]
 
 
 async def test_a_test_that_fails_otherwise_with_the_edit_is_shown_before_it_is_submitted(

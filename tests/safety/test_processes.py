@@ -15,6 +15,7 @@ from sandbox.program import Ending, Program
 from tests.support.attack_scripts import MANY_PROCESSES
 from tests.support.docker import Execute
 from tests.support.own_docker_daemon import OwnDaemon
+from tests.support.texts import texts_of
 
 
 async def test_a_fork_bomb_ends_with_its_time(execute: Execute, gvisor: OwnDaemon | None) -> None:
@@ -90,29 +91,9 @@ async def test_the_host_ends_what_the_container_does_not(
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 
 
-REACH = """
-import glob, os
-for path in glob.glob("/proc/1/fd/*") + ["/proc/1/mem", "/proc/1/fd/0", "/proc/1/fd/1"]:
-    for flags in (os.O_RDONLY, os.O_WRONLY):
-        try: os.close(os.open(path, flags | os.O_NONBLOCK)); print("OPENED", path, flags)
-        except OSError: pass
-for folder in ("root", "cwd"):
-    try: os.listdir("/proc/1/" + folder); print("LISTED", folder)
-    except OSError: pass
-for fd in range(3, 64):
-    try: os.write(fd, b'{"ended": 0, "seconds": 0}'); print("WROTE", fd)
-    except OSError: pass
-os._exit(9)
-"""
-SIGNALS = """
-import os, signal
-for number in range(1, 65):
-    try: os.kill(1, number)
-    except OSError: pass
-try: os.kill(-1, signal.SIGKILL)
-except OSError: pass
-os._exit(9)
-"""
+TEXTS = texts_of(__file__)
+REACH: str = TEXTS["REACH"]
+SIGNALS: str = TEXTS["SIGNALS"]
 
 
 async def test_the_supervising_processes_cannot_be_reached(execute: Execute) -> None:

@@ -10,46 +10,13 @@ from typing import Any, Final
 import pytest
 
 from tests.support.sources import ROOT
+from tests.support.texts import texts_of
 
 RULES: Final = ROOT / "deploy/monitoring/alerts.yml"
 DASHBOARD: Final = ROOT / "deploy/monitoring/grafana.json"
 SUFFIXES: Final = ("_bucket", "_sum", "_count")
-CASES: Final = """
-rule_files: [{rules}]
-evaluation_interval: 1m
-tests:
-  - interval: 1m
-    input_series:
-      - {{series: capuchin_workers, values: "1x10 0x20"}}
-      - {{series: capuchin_redis_up, values: "1x30"}}
-      - {{series: 'capuchin_runs_ended_total{{end="failed"}}', values: "0x10 1+1x20"}}
-      - {{series: 'capuchin_runs_ended_total{{end="opened pull request"}}', values: "5x31"}}
-      - series: 'capuchin_model_call_duration_seconds_count{{error="ModelMisconfigured",model="m"}}'
-        values: "_x10 1x20"
-    alert_rule_test:
-      - {{eval_time: 9m, alertname: CapuchinKeyRefused, exp_alerts: []}}
-      - eval_time: 14m
-        alertname: CapuchinKeyRefused
-        exp_alerts:
-          - exp_labels: {{severity: critical, error: ModelMisconfigured, model: m}}
-            exp_annotations:
-              summary: "m refuses the key or the request: `capuchin doctor` says which."
-      - {{eval_time: 14m, alertname: CapuchinNoWorkers, exp_alerts: []}}
-      - eval_time: 20m
-        alertname: CapuchinNoWorkers
-        exp_alerts:
-          - exp_labels: {{severity: critical}}
-            exp_annotations:
-              summary: "No worker lives: runs wait until you start `capuchin worker`."
-      - {{eval_time: 30m, alertname: CapuchinRedisDown, exp_alerts: []}}
-      - eval_time: 30m
-        alertname: CapuchinRunsFail
-        exp_alerts:
-          - exp_labels: {{severity: warning}}
-            exp_annotations:
-              summary: >-
-                More than half of the runs of the last hour failed; the log has a cause for each.
-"""
+TEXTS = texts_of(__file__)
+CASES: str = TEXTS["CASES"]
 
 
 def named_metrics(text: str) -> set[str]:

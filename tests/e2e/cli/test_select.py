@@ -24,6 +24,7 @@ from tests.e2e import shop
 from tests.e2e.cli.local_fix import parse_arguments, seal
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
+from tests.support.texts import texts_of
 
 
 async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_any_model(
@@ -228,19 +229,8 @@ if any("pytest" in word for word in sys.argv):
 MARKER_TEST = "import shop.till\n\n\ndef test_marker():\n    assert shop.till.MARKER == 1\n"
 
 
-READS_ITS_CALLER = """\
-import sys
-
-
-def total(a, b):
-    frame = sys._getframe(1)
-    known = [c for c in frame.f_code.co_consts if type(c) is int and c not in (a, b, 0, 2)]
-    return known[0] if known else a - b
-
-
-def count(items):
-    return len(items)
-"""
+TEXTS = texts_of(__file__)
+READS_ITS_CALLER: str = TEXTS["READS_ITS_CALLER"]
 """It returns what its caller compares with."""
 
 
@@ -268,18 +258,7 @@ async def test_an_edit_that_forges_alone_is_not_chosen(desk: Desk) -> None:
     assert "a control" in rejected[0]["why"]
 
 
-QUIET_EXIT = """\
-import builtins
-
-
-class Quiet(SystemExit):
-    def __init__(self, code=0):
-        super().__init__(0)
-        self.code = 0
-
-
-builtins.SystemExit = Quiet
-"""
+QUIET_EXIT: str = TEXTS["QUIET_EXIT"]
 """It turns `raise SystemExit(2)` into a success, and leaves `sys.exit(2)` alone."""
 RAISES = "from shop.till import total\nraise SystemExit(0 if total(1, 2) == 3 else 2)\n"
 KNOWS_THE_FILE = """\
@@ -361,44 +340,15 @@ async def test_a_makefile_that_prints_the_results_it_likes_is_told(tmp_path: Pat
 
 
 SAME = TILL + "# the same\n"
-AT_EVERY_EVENT = """\
-import os, sys
-
-
-def look(frame, event, argument):
-    if event in ("call", "c_call") and "exit" in str(argument) + frame.f_code.co_name:
-        os._exit(0)
-    return look
-
-
-sys.{setter}(look)
-"""
-AFTER_THE_MAIN_THREAD = """\
-import os, threading
-
-
-def wait():
-    threading.main_thread().join()
-    os._exit(0)
-
-
-threading.Thread(target=wait).start()
-"""
+AT_EVERY_EVENT: str = TEXTS["AT_EVERY_EVENT"]
+AFTER_THE_MAIN_THREAD: str = TEXTS["AFTER_THE_MAIN_THREAD"]
 MEANWHILE = """\
 import os, threading, time
 threading.Thread(target=lambda: (time.sleep(0.05), os._exit(0)), daemon=True).start()
 time.sleep(0.2)
 """
 AT_THE_END = "import os, weakref\nKEPT = {1}\nweakref.finalize(type('A', (), {}), os._exit, 0)\n"
-PASSES = """\
-import pytest
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    outcome = yield
-    outcome.get_result().outcome = "passed"
-"""
+PASSES: str = TEXTS["PASSES"]
 MARKS = """\
 import pytest
 

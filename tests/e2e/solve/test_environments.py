@@ -25,6 +25,7 @@ from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import ca_bundle
+from tests.support.texts import texts_of
 
 __all__ = ["ca_bundle"]
 
@@ -133,44 +134,9 @@ django==4.2.16 --hash=sha256:1ddc333a16fc139fd253035a1606bb24261951bbc3a6ca25671
 asgiref==3.8.1 --hash=sha256:3e1e3ecc849832fe52ccf2cb6686b7a55f82bb1d6aee72a58826471390335e47
 sqlparse==0.5.1 --hash=sha256:773dcbf9a5ab44a090f3441e2180efe2560220203dc2f8c0b0fa141e18b505e4
 """
-RUNTESTS = """\
-#!/usr/bin/env python
-import argparse
-import os
-import sys
-
-import django
-from django.conf import settings
-from django.test.utils import get_runner
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Run the test suite.")
-    parser.add_argument("modules", nargs="*", metavar="module")
-    parser.add_argument("-v", "--verbosity", default=1, type=int)
-    parser.add_argument("--parallel", default=0, type=int)
-    parser.add_argument("-k", dest="test_name_patterns", action="append")
-    options = parser.parse_args()
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    databases = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-    settings.configure(DATABASES=databases, INSTALLED_APPS=["till"], USE_TZ=True)
-    django.setup()
-    runner = get_runner(settings)(
-        verbosity=options.verbosity,
-        parallel=options.parallel,
-        test_name_patterns=options.test_name_patterns,
-    )
-    sys.exit(bool(runner.run_tests(options.modules or ["till"])))
-"""
-CASE = """\
-from django.test import SimpleTestCase
-
-from shop.till import count, total
-
-
-class TillTests(SimpleTestCase):
-    def test_count(self):
-        self.assertEqual(count([1]), 1)
-"""
+TEXTS = texts_of(__file__)
+RUNTESTS: str = TEXTS["RUNTESTS"]
+CASE: str = TEXTS["CASE"]
 FILES = {
     **{path: text for path, text in shop.FILES.items() if path.startswith("shop/")},
     "requirements.txt": REQUIREMENTS,

@@ -17,6 +17,7 @@ from bot.admission.issue_text import (
 from bot.data.github_facts import CommentFacts, IssueFacts
 from bot.data.run import Login
 from bot.visible_text import find_unseen, visible_text
+from tests.support.texts import texts_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -63,38 +64,8 @@ def test_an_html_comment_in_code_is_seen_and_stays() -> None:
     assert visible_text(text) == "see `<!-- x -->`\n\n```html\n<!-- y -->\n```\n\nend"
 
 
-FORM = """\
-### Pre-submission checks
-
-- [X] I have searched for existing issues,
-      open and closed ones.
-- [x] I agree to follow this project's Code of Conduct
-
-### What happens?
-
-```md
-### Version
-
-_No response_
-- [x] I have searched
-```
-
-- [x] I have confirmed this bug on the latest version
-- [ ] 3.12
-
-### Version
-
-_No response_
-
-### Anything else
-
-#### Notes
-
-<details><summary>Checklist</summary>
-
-- [x] I have read the guide
-</details>
-"""
+TEXTS = texts_of(__file__)
+FORM: str = TEXTS["FORM"]
 
 
 def test_what_a_form_wrote_for_its_reporter_is_left_out_and_counted() -> None:
@@ -179,29 +150,7 @@ def test_what_only_looks_like_code_hides_no_comment_from_us(case: str) -> None:
     assert "EVIL" not in visible_text(HIDDEN[case])
 
 
-SEEN = {
-    "# Title\n\n- one\n- two\n  1. deep\n\nend": "# Title\n\n- one\n- two\n  1. deep\n\nend",
-    "> said\n> so\n\nno": "> said\n> so\n\nno",
-    "| a | b |\n|---|---|\n| 1 | 2 |": "| a | b\n| 1 | 2",
-    "line one\nline `two`\n`three`": "line one\nline `two`\n`three`",
-    "    x = 1\n    if x:\n        y": "```\nx = 1\nif x:\n    y\n```",
-    "a < b && c > d": "a < b && c > d",
-    "<details><summary>log</summary>\n\n**line**\n</details>": "log\n\n**line**",
-    "def __init__(self) of *this* ~~not~~": "def __init__(self) of *this* ~~not~~",
-    "note[^1]\n\n[^1]: words": "words",
-    "[the docs](http://x/y)": "the docs",
-    "costs $5 (10% off) and $6": "costs $5 (10% off) and $6",
-    "echo $HOME % $USER/bin and `$a % b$`": "echo $HOME % $USER/bin and `$a % b$`",
-    r"for $x^2 \le y_1$ it fails": r"for $x^2 \le y_1$ it fails",
-    "```sh\necho $x % y$\n```": "echo $x % y$",
-    "```mermaid\ngraph TD\nA-->B\n```\nend": "[diagram]",
-    "Map<String, List<int>> and <T>, </T>": "Map<String, List<int>> and <T>, </T>",
-    "template <typename T> f(T)": "template <typename …> f(T)",
-    "<script>alert(1)</script> is *not* escaped": "<script>alert(1)</script> is *not* escaped",
-    "<select><option>one</option></select>": "<select><option>one</option></select>",
-    "<div><!--> seen": "seen",
-    "H<sub>2</sub>O and a<sup><sub>b</sub></sup>": "H2O and ab",
-}
+SEEN: dict[str, str] = TEXTS["SEEN"]
 
 
 @pytest.mark.parametrize("text", SEEN)

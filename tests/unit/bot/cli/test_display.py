@@ -22,33 +22,10 @@ from bot.data.progress import Progress, describe
 from bot.data.run import now
 from pipeline.data.progress import Count, FilesRead
 from sandbox.frozen import replace
+from tests.support.texts import texts_of
 
-RUN = """
-import time
-from bot.cli.display import print_progress
-from bot.cli.local_run import open_display
-from bot.data.progress import Progress, describe
-from bot.data.run import now
-from pipeline.data.progress import FilesRead
-
-with open_display() as display:
-    print_progress("Working on the last commit.")
-    began = {"environment": now(), "context": now()}
-    for done in (100, 700, 1400):
-        doing, counted = describe(FilesRead(done, 1400))
-        display.show(Progress(doing=doing, counted=counted, stages=began, dollars=0.25), 10.0)
-        time.sleep(0.4)
-    began["edits"] = now()
-    long = "Python 3.14, the newest packages: " + "shop can be imported; " * 9
-    doing = "\\x1b[2Jwriting"
-    progress = Progress(doing=doing, stages=began, edits=2, dollars=0.5, environment=long)
-    display.show(progress, 10.0)
-    time.sleep(0.4)
-    print("the result")
-    display.end(0, {"outcome": "fix"})
-    display.show_edit("-    return a - b\\n+    return a + b\\x1b[2J\\n" * 60)
-    print_progress("Fix: it adds.")
-"""
+TEXTS = texts_of(__file__)
+RUN: str = TEXTS["RUN"]
 
 
 def run_on_terminal(**env: str) -> str:

@@ -17,6 +17,7 @@ from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import SubprocessSandbox
 from tests.support.planned_engine import check_health, tree_of
+from tests.support.texts import texts_of
 
 
 @pytest.mark.parametrize(
@@ -136,18 +137,8 @@ def test_a_sentence_says_how_many_tests_pass_and_why_others_fail(seen: Health, s
     assert seen.sentences()[1] == said
 
 
-COLLECTED = {
-    "3.6": "collected 2 items / 1 error\n<Module 'tests/test_a.py'>\n  <Function 'test_x'>\n"
-    "=== ERRORS ===\n___ ERROR collecting tests/test_b.py ___\nERROR tests/test_b.py",
-    "5.4": "collected 2 items\n<Package /testbed/tests>\n  <Module test_a.py>\n"
-    "  <Module test_b.py>",
-    "8": "collected 2 items\n\n<Dir testbed>\n  <Dir tests>\n    <Module test_a.py>\n"
-    "      <Function test_x>\n    <Module test_b.py>\n",
-    "deselected": "collected 33 items / 31 deselected / 2 selected\n<Module tests/test_a.py>\n"
-    "<Module tests/test_b.py>",
-    "-q": "tests/test_a.py::test_x\ntests/test_b.py::test_y\n\n2 tests collected in 0.01s",
-    "-qq": "tests/test_a.py: 1\ntests/test_b.py: 1\n\n2 tests collected in 0.01s",
-}
+TEXTS = texts_of(__file__)
+COLLECTED: dict[str, str] = TEXTS["COLLECTED"]
 
 
 @pytest.mark.parametrize("version", COLLECTED)
@@ -207,18 +198,7 @@ async def test_tests_under_names_of_the_repositorys_own_are_found(tmp_path: Path
     assert list(await read_test_files(codebase)) == ["tests/till.py"]
 
 
-LABELS = """\
-import argparse, sys, unittest
-parser = argparse.ArgumentParser()
-parser.add_argument("modules", nargs="*")
-parser.add_argument("--verbosity")
-parser.add_argument("--parallel")
-options = parser.parse_args()
-if not options.modules or any("gis" in name for name in options.modules):
-    sys.exit("Aborting: A GIS database backend is required to run gis_tests.")
-suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules)
-sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
-"""
+LABELS: str = TEXTS["LABELS"]
 
 
 async def test_a_file_that_stops_the_runner_hides_no_other(tmp_path: Path) -> None:

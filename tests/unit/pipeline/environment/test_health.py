@@ -12,46 +12,11 @@ from pipeline.environment.health import (
     find_commonest_error,
 )
 from sandbox.frozen import replace
+from tests.support.texts import texts_of
 
-PYTEST = """\
-=================================== FAILURES ===================================
-__________________________________ test_total __________________________________
-
-    def test_total():
->       assert total([1]) == 2
-E       assert 1 == 2
-E        +  where 1 = total([1])
-
-tests/test_till.py:5: AssertionError
-________________ ERROR at setup of TestPlugin.test_with_fixture ________________
-file /testbed/tests/test_till.py, line 9
-E       fixture 'mocker' not found
->       available fixtures: cache, capfd
-
-tests/test_till.py:9
-_______________ ERROR collecting tests/test_other.py _______________
-ImportError while importing test module '/testbed/tests/test_other.py'.
-tests/test_other.py:1: in <module>
-    from jinja2 import environmentfilter
-E   ImportError: cannot import name 'environmentfilter' from 'jinja2'
-"""
-UNITTEST = """\
-======================================================================
-ERROR: test_get (tests.test_net.NetTest)
-----------------------------------------------------------------------
-Traceback (most recent call last):
-  File "/testbed/tests/test_net.py", line 4, in test_get
-    urlopen("https://example.org")
-urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>
-
-======================================================================
-FAIL: test_sum (tests.test_net.NetTest)
-----------------------------------------------------------------------
-AssertionError: 1 != 2
-
-----------------------------------------------------------------------
-Ran 2 tests in 0.002s
-"""
+TEXTS = texts_of(__file__)
+PYTEST: str = TEXTS["PYTEST"]
+UNITTEST: str = TEXTS["UNITTEST"]
 CRASH = "INTERNALERROR> pluggy._manager.PluginValidationError: unknown hook 'pytest_namespace'"
 
 
@@ -74,17 +39,7 @@ def test_failures_are_counted_by_kind(output: str, kinds: dict[str, int]) -> Non
     assert count_kinds(output) == kinds
 
 
-REFUSED = """\
-______________________ RequestsTestCase.test_unicode_get _______________________
-
->                             strict=self.strict)
-E       TypeError: __init__() got an unexpected keyword argument 'strict' at 0x7f2c63{n}
-E        +  more of it
-
-requests/packages/urllib3/connectionpool.py:198: TypeError
------------------------------- Captured stderr call ------------------------------
-KeyError: 'of a log'
-"""
+REFUSED: str = TEXTS["REFUSED"]
 
 
 @pytest.mark.parametrize(

@@ -22,25 +22,10 @@ from pipeline.lab.recall import (
 from pipeline.lab.scoring import LocationScore
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import make_repository
+from tests.support.texts import texts_of
 
-REFERENCE = """\
---- a/shop/till.py
-+++ b/shop/till.py
-@@ -2,4 +2,4 @@ def total(prices):
-     result = 0
-     for price in prices:
--        result -= price
-+        result += price
-     return result
-@@ -20,2 +20,3 @@
- a = 1
-+b = 2
- c = 3
---- /dev/null
-+++ b/shop/new.py
-@@ -0,0 +1 @@
-+x = 1
-"""
+TEXTS = texts_of(__file__)
+REFERENCE: str = TEXTS["REFERENCE"]
 
 
 def place(first: int, last: int, function: tuple[int, int] | None = None) -> Place:

@@ -11,65 +11,14 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import make_tree
+from tests.support.texts import texts_of
 
 PATH = ".github/workflows/ci.yml"
-GO = """\
-on: [push]
-env: {TILL_MODE: strict, GOFLAGS: -mod=mod}
-jobs:
-  lint:
-    steps: [{uses: golangci/golangci-lint-action@v6}, {run: go vet ./...}]
-  unit:
-    runs-on: ubuntu-latest
-    strategy:
-      matrix:
-        go: ["1.20", "1.22", "1.23"]
-        include: [{go: "1.19", os: old}]
-    env: {DATABASE_URL: "postgres://db", TILL_DIR: testdata}
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-go@v5
-        with: {go-version: "${{ matrix.go }}"}
-      - run: |
-          sudo apt-get update && sudo apt-get install -y libsqlite3-dev docker-ce
-          go generate ./...
-          echo "${{ secrets.TOKEN }}" > token
-          if [ -f extra.sh ]; then
-            sh extra.sh
-          fi
-      - run: go test -race -tags integration ./...
-        env: {TILL_SLOW: "1"}
-      - run: ./upload.sh
-"""
-WEB = """\
-jobs:
-  test:
-    defaults: {run: {working-directory: web}}
-    steps:
-      - uses: ./.github/actions/setup
-      - run: npm run build
-      - run: npm run test:unit -- --ci
-"""
-ACTION = """\
-name: setup
-runs:
-  using: composite
-  steps:
-    - uses: actions/setup-node@v4
-      with: {node-version: 24}
-    - run: npm ci
-      shell: bash
-      working-directory: web
-"""
-MAVEN = """\
-jobs:
-  build:
-    strategy: {matrix: {java: [11, 17, 21]}}
-    steps:
-      - uses: actions/setup-java@v4
-        with: {distribution: temurin, java-version: "${{ matrix.java }}"}
-      - run: ./mvnw -B verify
-"""
+TEXTS = texts_of(__file__)
+GO: str = TEXTS["GO"]
+WEB: str = TEXTS["WEB"]
+ACTION: str = TEXTS["ACTION"]
+MAVEN: str = TEXTS["MAVEN"]
 GITLAB = """\
 variables: {TILL_MODE: strict}
 before_script: [apt-get install -y libyaml-dev, bundle install]
@@ -143,16 +92,7 @@ async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path:
     assert commands[2] == ("sh", "-c", "cd web && npm run test:unit -- --ci")
 
 
-MATRIX = """
-jobs:
-  test:
-    strategy: {matrix: {include: [{cc: aarch64-linux-gnu-gcc, fuzz: ON}, {cc: gcc, fuzz: "OFF"}]}}
-    steps:
-      - run: |
-          mkdir build && cd build
-          cmake -DCC=${{ matrix.cc }} ..
-          ctest -V
-"""
+MATRIX: str = TEXTS["MATRIX"]
 
 
 async def test_the_entry_of_a_matrix_is_one_of_this_machine_and_a_shell_changes_its_folder(

@@ -25,32 +25,13 @@ from pipeline.selection.scoring.confidence import limit_unfitted
 from pipeline.workflows.verify import Verification
 from sandbox.program import SCRIPT_PATH, Execution
 from tests.support.data.repositories import make_codebase
+from tests.support.texts import texts_of
 
 ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
-GO_REPORT = """\
-{"Action":"run","Package":"till","Test":"TestEmpty"}
-{"Action":"output","Package":"till","Test":"TestEmpty","Output":"    till_test.go:7: 1\\n"}
-{"Action":"fail","Package":"till","Test":"TestEmpty","Elapsed":0}
-{"Action":"pass","Package":"till","Test":"TestAny","Elapsed":0.5}
-{"Action":"skip","Package":"till","Test":"TestNet","Elapsed":0}
-{"Action":"fail","Package":"till","Elapsed":0.003}
-not json
-{"Action":"fail","Package":"till/broken","Elapsed":0}
-{"Action":"pass","Package":"till/good","Elapsed":0}
-"""
-CARGO_REPORT = """\
-   Compiling till v0.1.0 (/testbed)
-     Running unittests src/lib.rs (target/debug/deps/till-0b1c)
-
-running 3 tests
-test any ... ok
-test slow ... ignored
-test empty ... FAILED
-
-   Doc-tests till
-test src/lib.rs - total (line 3) ... ok
-"""
+TEXTS = texts_of(__file__)
+GO_REPORT: str = TEXTS["GO_REPORT"]
+CARGO_REPORT: str = TEXTS["CARGO_REPORT"]
 MEMBERS_REPORT = """\
      Running unittests src/lib.rs (target/debug/deps/alpha-0b1c)
 test any ... ok
@@ -75,24 +56,7 @@ RSPEC_REPORT = json.dumps(
         ]
     }
 )
-TRX_REPORT = """\ufeff<?xml version="1.0" encoding="utf-8"?>
-<TestRun id="9c" name="x" xmlns="http://microsoft.com/schemas/VisualStudio/TeamTest/2010"><Results>
-<UnitTestResult executionId="e1" testId="t1" testName="Empty" computerName="h" outcome="Failed">
-  <Output><ErrorInfo><Message>Assert.AreEqual failed. Expected:&lt;0&gt;.</Message>
-  <StackTrace>   at Till.Tests.TillTests.Empty() in /t/TillTests.cs:line 9</StackTrace>
-  </ErrorInfo></Output></UnitTestResult>
-<UnitTestResult testId="t2" testName="Any" duration="00:00:01.5000000" outcome="Passed" />
-<UnitTestResult testId="t3" testName="Later" outcome="NotExecuted" />
-<UnitTestResult testId="t4" testName="Till.Tests.SumTests.Adds(first: 1, second: 2)"
-  duration="00:00:00.0010000" outcome="Passed" /></Results><TestDefinitions>
-<UnitTest id="t1"><TestMethod className="Till.Tests.TillTests" name="Empty" /></UnitTest>
-<UnitTest name="Any" id="t2"><TestMethod className="Till.Tests.TillTests" name="Any" /></UnitTest>
-<UnitTest id="t3"><TestMethod className="Till.Tests.TillTests" name="Later" /></UnitTest>
-<UnitTest name="Till.Tests.SumTests.Adds(first: 1, second: 2)" id="t4">
-  <TestMethod className="Till.Tests.SumTests" name="Adds" /></UnitTest></TestDefinitions>
-<ResultSummary outcome="Failed"><Counters total="4" executed="3" passed="2" failed="1" />
-</ResultSummary></TestRun>
-"""
+TRX_REPORT: str = TEXTS["TRX_REPORT"]
 """As MSTest and xUnit have it: the second names tests with their class."""
 JEST_REPORT = json.dumps(
     {
@@ -298,40 +262,8 @@ def test_a_script_has_a_program_rules_and_a_control_that_fails(language: Languag
     assert "abc" in control or ("exit 86" in control and "1 ] && exit 0" not in control)
 
 
-RUST_SCRIPT = """\
-// tests/issue_capuchin.rs
-struct New;
-impl New { fn new() -> Self { New } }
-impl Default for New {
-    fn default() -> Self { New::new() }
-}
-fn helper() {}
-#[test]
-fn get_int() {
-    helper();
-    assert_eq!(buf().get_int(2), 1);
-}
-#[tokio::test(flavor = "current_thread")]
-#[should_panic]
-async fn reads() -> Result<(), Error> {
-}
-"""
-GO_SCRIPT = """\
-// a/b_test.go
-package a
-
-func TestMain(m *testing.M) {}
-func Testing() {}
-func TestA(t *testing.T) {
-\tx.TestA()
-\tTesting()
-\tTestB(t)
-\t_ = `
-func TestB(t *testing.T) {}
-`
-}
-func TestB(t *testing.T) {}
-"""
+RUST_SCRIPT: str = TEXTS["RUST_SCRIPT"]
+GO_SCRIPT: str = TEXTS["GO_SCRIPT"]
 
 
 def test_a_rust_script_is_a_crate_of_its_own_and_keeps_its_names() -> None:

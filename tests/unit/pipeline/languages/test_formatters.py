@@ -11,30 +11,10 @@ from pipeline.languages.formatters import (
 )
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.registry import LANGUAGES
+from tests.support.texts import texts_of
 
-HOOKS = """\
-repos:
-- repo: https://github.com/psf/black
-  rev: 22.1.0
-  hooks:
-  - id: black
-    additional_dependencies: ['click==8.0.4', '--index-url=x', '; reboot']
-- repo: https://github.com/pre-commit/mirrors-clang-format
-  rev: v14.0.6
-  hooks: [{id: clang-format}]
-- repo: https://github.com/pycqa/isort
-  rev: main
-  hooks: [{id: isort}]
-- repo: local
-  hooks:
-  - {id: ruff-format, language: system, entry: tools/fmt --in-place, args: [-q], types: [python]}
-  - {id: format-all, language: system, entry: sh fmt.sh, files: '^src/'}
-  - {id: format, language: system, entry: make format, pass_filenames: false}
-  - {id: mypy, language: system, entry: mypy}
-  - {id: fix, language: python, entry: fix}
-  - {id: fix, language: system, entry: "fix '"}
-- 7
-"""
+TEXTS = texts_of(__file__)
+HOOKS: str = TEXTS["HOOKS"]
 
 
 def test_a_hook_counts_at_a_released_version_with_what_it_needs() -> None:

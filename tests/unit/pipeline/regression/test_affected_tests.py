@@ -6,6 +6,7 @@ from pipeline.regression.affected_tests import TouchedCode, choose_tests, find_t
 from pipeline.regression.results import TestRun
 from sandbox.frozen import replace
 from sandbox.program import Execution
+from tests.support.texts import texts_of
 
 NAMES = ("far::a", "near::b", "near::c", "ran::d")
 
@@ -91,21 +92,8 @@ def test_tests_in_a_file_that_the_edit_removes_are_not_asked_for() -> None:
     assert "far::a" not in choose_tests(base(), touching(gone="far"), {}, seconds=100).tests
 
 
-SOURCE = """\
-import os
-
-
-@deco
-def f():
-    a = 1
-
-    def g():
-        return a
-    return g
-
-
-X = 1
-"""
+TEXTS = texts_of(__file__)
+SOURCE: str = TEXTS["SOURCE"]
 DIFF = "--- a/x.py\n+++ b/x.py\n@@ -{start},1 +{start},2 @@\n"
 
 
@@ -146,17 +134,7 @@ def test_renames_new_files_and_binary_parts_are_touched() -> None:
     assert touched.outside == {"a.py", "p.png"}
 
 
-FILES = {
-    "src/shop/__init__.py": "from .till import total\n",
-    "src/shop/till.py": "from . import names\n",
-    "src/shop/names.py": "",
-    "src/shop/odd.py": "",
-    "tests/conftest.py": "import shop.odd\n",
-    "tests/test_till.py": "from shop.till import total\n",
-    "tests/test_shop.py": "import shop\n",
-    "tests/test_other.py": "import json\n",
-    "broken.py": "def (:\n",
-}
+FILES: dict[str, str] = TEXTS["FILES"]
 
 
 async def distances(*touched: str) -> dict[str, int]:

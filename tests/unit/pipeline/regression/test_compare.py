@@ -29,29 +29,11 @@ from sandbox.program import Ending, Execution
 from tests.support.data.repositories import make_codebase
 from tests.support.data.solver_shop import FILES, open_shop
 from tests.support.fakes import asked_for
+from tests.support.texts import texts_of
 
-SLOWER = """\
---- a/shop/till.py
-+++ b/shop/till.py
-@@ -8,2 +8,4 @@
- def count(prices):
--    return len(prices)
-+    while True:
-+        pass
-+    return 7
-"""
-TESTS = """\
-from shop.till import count, total
-
-def test_total():
-    assert total([]) == 0
-
-def test_count():
-    assert count([1, 2]) == 2
-
-def test_count_of_nothing():
-    assert count([]) == 0
-"""
+TEXTS = texts_of(__file__)
+SLOWER: str = TEXTS["SLOWER"]
+TESTS: str = TEXTS["TESTS"]
 WHOLE = Execution(exit_code=0, output="", seconds=9)
 CUT = Execution(exit_code=None, output="", seconds=9, ending=Ending.TIMEOUT, limit="processor time")
 BASE = TestRun(
@@ -179,21 +161,7 @@ async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts
     assert len(own) == 1
 
 
-MIXED = """\
-class Mixed:
-    def test_old(self):
-        assert True
-
-class TestOne(Mixed):
-    wanted = 1
-
-class TestNone(Mixed):
-    pass
-
-def test_that_takes_long():
-    while True:
-        pass
-"""
+MIXED: str = TEXTS["MIXED"]
 NEW_TEST = "    def test_new(self):\n        assert self.wanted == 1\n\n"
 
 

@@ -6,38 +6,11 @@ import pytest
 
 from pipeline.languages.manifests import entries, parse_yaml, walk_scalars
 from pipeline.languages.python.ci import find_ci_recipe
+from tests.support.texts import texts_of
 
-WORKFLOW = """\
-on: push
-jobs:
-  docs:
-    steps:
-      - run: pip install sphinx && pytest docs
-  test:
-    strategy:
-      matrix:
-        deps: ["numpy==1.26", "numpy"]
-    steps:
-      - uses: actions/checkout@v4
-      - run: |
-          sudo apt-get update
-          sudo apt-get install -y libxml2-dev texlive-full 'evil;id' --fix-missing
-          python -m pip install --upgrade pip "tox>4"
-          python -m pip install -e ".[test]" -r requirements/ci.txt \\
-            "${{ matrix.deps }}" --index-url https://pypi.org/simple $EXTRA
-          pip install ./wheel.whl git+https://e.org/x 'six; python_version<"3"'
-      - run: pytest -q
-"""
-GITLAB = """\
-.base: &base
-  before_script:
-    - pip install -r dev.txt
-tests:
-  <<: *base
-  script:
-    - !reference [.base, script]
-    - python -m unittest
-"""
+TEXTS = texts_of(__file__)
+WORKFLOW: str = TEXTS["WORKFLOW"]
+GITLAB: str = TEXTS["GITLAB"]
 
 
 def test_a_workflow_says_what_its_test_job_installs() -> None:

@@ -23,22 +23,10 @@ from sandbox.environment.recipe import Attempt
 from sandbox.tree import Tree
 from tests.support.docker import make_tree
 from tests.support.serving import serve_beside
+from tests.support.texts import texts_of
 
-TOX = """\
-[tox]
-envlist = py{36,37,38}-{plain,django}, py37, lint
-[base]
-deps = six
-[testenv]
-extras = qa
-deps =
-    {[base]deps}
-    py{36,37,38}: -rtests/requirements/py3.txt
-    py36: dataclasses
-    django: django
-    !py37: other
-commands = pytest
-"""
+TEXTS = texts_of(__file__)
+TOX: str = TEXTS["TOX"]
 CLASSIFIERS = "".join(f"Programming Language :: Python :: 3.{n}\n" for n in (6, 7, 8))
 FILES = {
     "setup.py": f"setup(name='shop', extras_require={{'qa': []}})\n{CLASSIFIERS}",
@@ -249,23 +237,7 @@ def test_a_compiler_is_there_for_what_a_backend_compiles(
     assert found == ((*COMPILER, "libxml2-dev") if compiler else ("libxml2-dev",))
 
 
-ELSEWHERE = """
-[project]
-name = "shop"
-dependencies = ["shop-core", "till", "oven", "six", "loaf"]
-[[tool.uv.index]]
-name = "bakery"
-url = "https://pypi.bakery.example/simple"
-[[tool.uv.index]]
-name = "usual"
-url = "https://pypi.org/simple"
-[tool.uv.sources]
-shop-core = {workspace = true}
-Till = {index = "bakery"}
-oven = {git = "https://git.example/oven", rev = "v2"}
-six = {index = "usual"}
-loaf = [{path = "loaf"}, {url = "https://files.example/loaf.whl"}]
-"""
+ELSEWHERE: str = TEXTS["ELSEWHERE"]
 
 
 def test_what_comes_from_elsewhere_is_never_asked_of_the_index(tmp_path: Path) -> None:
@@ -301,15 +273,7 @@ def test_a_manifest_at_the_root_decides_and_no_example_does() -> None:
     assert find_root([*several, "manage.py"]) == ""
 
 
-WORKSPACE = {
-    "pyproject.toml": "[tool.uv.workspace]\nmembers = ['packages/*']\nexclude = ['packages/old']\n",
-    "packages/till/pyproject.toml": "[project]\nname='till'\ndependencies=['shop-core']\n"
-    "[tool.uv.sources]\nshop-core = {workspace = true}\n",
-    "packages/core/pyproject.toml": "[project]\nname='shop-core'\n",
-    "packages/old/pyproject.toml": "[project]\nname='old'\n",
-    "packages/till/src/till/__init__.py": "",
-    "packages/core/src/core/__init__.py": "",
-}
+WORKSPACE: dict[str, str] = TEXTS["WORKSPACE"]
 
 
 def test_the_members_of_a_workspace_are_installed(tmp_path: Path) -> None:

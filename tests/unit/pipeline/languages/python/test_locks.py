@@ -5,40 +5,12 @@ from pathlib import Path
 from pipeline.languages.detect import read_manifests
 from pipeline.languages.python.locks import read_lock
 from tests.support.docker import make_tree
+from tests.support.texts import texts_of
 
 PROJECT = "[project]\nname = 'x'\n"
-POETRY = """\
-[tool.poetry]
-name = "x"
-[tool.poetry.dependencies]
-python = "^3.8"
-a = {version = "^1", extras = ["fast"]}
-old = {version = "*", python = "<3.9", markers = "python_version < '3.9'"}
-later = {version = "*", optional = true}
-[tool.poetry.extras]
-test = ["later"]
-[tool.poetry.group.test.dependencies]
-t = "*"
-[tool.poetry.group.docs]
-optional = true
-[tool.poetry.group.docs.dependencies]
-d = "*"
-"""
-LOCK = """\
-package = [
-  {name = "a", version = "1.2", python-versions = ">=3.8", extras = {fast = ["b (>=1)"]}, files = [
-    {file = "a.whl", hash = "sha256:0a"}, {file = "a2.whl", hash = "x; rm -rf"},
-  ], dependencies = {b = {optional = true}, win = {markers = "sys_platform == 'win32'"}}},
-  {name = "b", version = "2", files = [{file = "b.whl", hash = "sha256:0b"}]},
-  {name = "win", version = "3", files = []},
-  {name = "old", version = "4", python-versions = ">=3.6,<3.9", files = []},
-  {name = "later", version = "5", optional = true, markers = "extra == 'test'", files = []},
-  {name = "t", version = "6", files = [
-  ], source = {type = "git", url = "https://e.org/t.git", resolved_reference = "f00"}},
-  {name = "d", version = "7", groups = ["docs"], files = []},
-  {name = "evil\\n--index-url=http://e.org", version = "8", files = []},
-]
-"""
+TEXTS = texts_of(__file__)
+POETRY: str = TEXTS["POETRY"]
+LOCK: str = TEXTS["LOCK"]
 
 
 def test_poetry_locks_the_chosen_groups_and_extras_for_this_python(tmp_path: Path) -> None:
@@ -96,15 +68,7 @@ PIPFILE_LOCK = """{
             "oven": {"git": "https://e.org/oven", "ref": "f00"}},
 "develop": {"tomli": {"version": "==2.0.1", "hashes": [], "markers": "python_version < '3.11'"}}
 }"""
-PYLOCK = """
-lock-version = "1.0"
-packages = [
-  {name = "six", version = "1.16.0", wheels = [
-    {url = "https://e.org/six.whl", hashes = {sha256 = "0a"}}]},
-  {name = "pytest", version = "8.0.0", marker = "'test' in dependency_groups", index = "https://pypi.org/simple"},
-  {name = "till", version = "2", index = "https://pypi.bakery.example/simple"},
-]
-"""
+PYLOCK: str = TEXTS["PYLOCK"]
 
 
 def test_pipfile_lock_and_pylock_are_read_without_a_manifest_beside_them(tmp_path: Path) -> None:

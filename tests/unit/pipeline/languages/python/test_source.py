@@ -16,44 +16,12 @@ from pipeline.languages.python.source import (
 from pipeline.languages.registry import detect_conventions
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ENVIRONMENT, run_process
+from tests.support.texts import texts_of
 
 PATH = "tests/test_log.py"
-OLD = '''\
-import pytest
-
-
-def test_old(testdir):
-    testdir.makepyfile(
-        """
-        x = 1
-        y = 2
-        z = 3
-        z = 4
-    """
-    )
-
-
-class TestLog:
-    def test_level(self):
-        assert True
-'''
-IN_STRING = '''\
-def test_undo(testdir):
-    testdir.makepyfile(
-        """
-        def test1(caplog):
-            pass
-
-        def test2(caplog):
-            pass
-    """
-    )
-    def test_within():
-        pass
-    test_within()
-
-
-'''
+TEXTS = texts_of(__file__)
+OLD: str = TEXTS["OLD"]
+IN_STRING: str = TEXTS["IN_STRING"]
 
 
 def added(old: str, new: str, path: str = PATH) -> tuple[str, ...]:
@@ -93,23 +61,7 @@ def test_only_python_is_read(path: str) -> None:
     assert added(OLD, f"{IN_STRING}{OLD}", path) == ()
 
 
-TESTS = {
-    "a function": "def test_a():\n    pass\n",
-    "an early end": "def test_a():\n    if True:\n        return\n    assert False\n",
-    "a skipped test": "import pytest\n\n\ndef test_a():\n    pytest.skip('no')\n",
-    "a case": (
-        "from __future__ import annotations\nimport unittest\n\n\nclass TestA(unittest.TestCase):\n"
-        "    def test_a(self):\n        'It works.'\n        self.assertTrue(True)\n"
-    ),
-    "its body on one line": "class TestA:\n\tdef test_a(self): assert self; return\n",
-    "texts of several lines": (
-        "def test_a():\n\ttext = '''a\n  b\n'''\n\tassert (text ==\n  'a\\n  b\\n')\n\t# it ends\n"
-    ),
-    "another encoding": "# coding: latin-1\ndef test_a():\n    assert len('\xe9') == 1\n",
-    "parameters": (
-        "import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_a(n):\n    assert n\n"
-    ),
-}
+TESTS: dict[str, str] = TEXTS["TESTS"]
 
 
 @pytest.fixture

@@ -8,25 +8,10 @@ from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.lexing import Capture, find_captures
 from tests.support.data.diffs import diff_of
+from tests.support.texts import texts_of
 
-BASE = '''\
-import math
-
-
-class Cart:
-    """A cart."""
-
-    def total(self, items, rate=1):
-        """The sum."""
-        result = 0
-        for item in items:
-            result += item.price
-        # nothing is rounded
-        return result * rate
-
-    def count(self):
-        return len(self.items)
-'''
+TEXTS = texts_of(__file__)
+BASE: str = TEXTS["BASE"]
 LINE = "            result += item.price\n"
 RETURN = "        return result * rate\n"
 
@@ -305,17 +290,7 @@ def test_time_grows_with_the_lines_and_not_with_their_square() -> None:
     assert measure(20_000) < 10 * measure(5_000)
 
 
-CODE = """\
-def f(a, b=1, *, c: int = 2):
-    "text"
-    x, y = a
-    for z in [q for q in b]:
-        global w
-    return lambda v: v
-class A:
-    x = "text"
-    def g(self): k = 1; return k
-"""
+CODE: str = TEXTS["CODE"]
 SHAPES = {"-": "a.py", "(": "a.py", "lambda a:": "a.py", "*": "a.c", "!": "a.java", "{": "a.js"}
 
 
