@@ -28,13 +28,15 @@ _METHODS = {
 }
 
 
-def explain_choice(standings: Standings, verdict: Verdict) -> str:
+def explain_choice(
+    standings: Standings, verdict: Verdict, reproduced: Sequence[TestOutcome | None] = ()
+) -> str:
     """Which edits were passed over, who decided, and the evidence for the first of
-    `verdict.order`."""
+    `verdict.order`. `reproduced`: by candidate, how the reproduction test ended."""
     chosen = verdict.order[0]
     alike = _describe_alike(standings, verdict) if verdict.method == "evidence" else ""
     names = name_edits(standings.table, verdict.order)
-    described = _describe_evidence(standings, chosen, names, alike=alike)
+    described = _describe_evidence(standings, chosen, names, reproduced, alike=alike)
     decision = _describe_decision(standings, verdict)
     return " ".join(filter(None, (*verdict.passed_over, decision, alike, described)))
 
@@ -46,11 +48,16 @@ def explain_with_reproduction(judged: Judgement, outcomes: Sequence[TestOutcome 
     """
     if judged.standings is None:
         return judged.verdict.why
-    return explain_choice(judged.standings.split_alike(outcomes), judged.verdict)
+    return explain_choice(judged.standings.split_alike(outcomes), judged.verdict, outcomes)
 
 
 def _describe_evidence(
-    standings: Standings, candidate: int, names: Sequence[str], *, alike: str
+    standings: Standings,
+    candidate: int,
+    names: Sequence[str],
+    reproduced: Sequence[TestOutcome | None],
+    *,
+    alike: str,
 ) -> str:
     """The evidence about one candidate; `alike` is what was said of those that behave alike."""
     stands, name = standings.entries[candidate], _call(standings.table, candidate, names)
@@ -64,7 +71,7 @@ def _describe_evidence(
         verb = "passes" if stands.passes else "fails"
         parts = [f"{name} {verb} the one script that reports the issue"]
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
-    parts += _describe_others(standings, candidate, names, alike=alike)
+    parts += _describe_others(standings, candidate, names, reproduced, alike=alike)
     if stands.broken is not None:
         parts.append("it breaks none of the repository's tests that were run")
     return "; ".join(parts) + "."
@@ -76,7 +83,12 @@ def _call(table: VoteTable, candidate: int, names: Sequence[str]) -> str:
 
 
 def _describe_others(
-    standings: Standings, candidate: int, names: Sequence[str], *, alike: str
+    standings: Standings,
+    candidate: int,
+    names: Sequence[str],
+    reproduced: Sequence[TestOutcome | None],
+    *,
+    alike: str,
 ) -> list[str]:
     """How many of the other edits support this one, unless `alike` says it."""
     table, stands = standings.table, standings.entries[candidate]
@@ -86,7 +98,8 @@ def _describe_others(
     if alike and is_said:
         rest = {names[c]: c for c in range(len(names)) if c not in group}
         return [
-            f"edit {name} {_describe_difference(standings, rest[name])}" for name in sorted(rest)
+            f"edit {name} {_describe_difference(standings, candidate, c, reproduced)}"
+            for name, c in sorted(rest.items())
         ]
     if count == 2:
         how = "makes the same change" if stands.support > 1 else "is written differently"
@@ -100,7 +113,9 @@ def _describe_others(
     return ["no other edit makes the same change"] if count > 2 else []
 
 
-def _describe_difference(standings: Standings, candidate: int) -> str:
+def _describe_difference(
+    standings: Standings, chosen: int, candidate: int, reproduced: Sequence[TestOutcome | None]
+) -> str:
     entry = standings.entries[candidate]
     if entry.broken or entry.near:
         return "breaks tests of the repository"
@@ -111,7 +126,12 @@ def _describe_difference(standings: Standings, candidate: int) -> str:
     ]
     if failed:
         return f"fails {agree(len(failed), 'script', 'scripts')} {join_names(failed)}"
-    return "fails tests that other edits bring" if entry.fails else "behaves differently in a test"
+    if entry.fails:
+        return "fails tests that other edits bring"
+    if reproduced and reproduced[candidate] is None:
+        return "was not run with the reproduction test"
+    apart = reproduced and reproduced[candidate] != reproduced[chosen]
+    return f"behaves differently in {'the reproduction test' if apart else 'a script'}"
 
 
 def _describe_failed_by_all(standings: Standings, missing: int) -> list[str]:

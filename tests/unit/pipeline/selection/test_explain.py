@@ -125,3 +125,25 @@ def test_edits_do_not_behave_alike_where_the_reproduction_test_tells_them_apart(
     apart = explain_with_reproduction(judged, ("passes", "fails"))
     assert "behave alike" not in apart
     assert apart.startswith("C came first. ")
+
+
+def test_what_tells_an_edit_from_those_that_behave_alike_is_named() -> None:
+    """Seen: "behaves differently in a test" of one that fails no test."""
+    candidates = tuple(
+        Candidate(sample=n, patch=Patch(diff=diff_of("a = 0\n", f"a = {n + 1}\n", "a.py")))
+        for n in range(3)
+    )
+    scripts = tuple(TestScript(text=f"s{n}") for n in range(4))
+    runs = ((ran(0),) * 4, (ran(0),) * 4, (ran(0),) * 3 + (ran(2),))
+    base = (*(ran(2),) * 3, ran(0))  # the last one does not vote
+    table = VoteTable(candidates=candidates, tests=scripts, base=base, runs=runs)
+    standings = build_standings(table, issue="")
+    verdict = Verdict(method="evidence", chosen=0, order=(0, 1, 2), decided_by="evidence")
+    assert "edit C behaves differently in a script" in explain_choice(standings, verdict)
+    judged = Judgement(table, verdict, standings)
+    told = explain_with_reproduction(judged, ("passes", "passes", "passes"))
+    assert "edit C behaves differently in a script" in told
+    told = explain_with_reproduction(judged, ("passes", "passes", "fails"))
+    assert "edit C behaves differently in the reproduction test" in told
+    told = explain_with_reproduction(judged, ("passes", "passes", None))
+    assert "behaves differently" not in told
