@@ -40,11 +40,12 @@ def reason_of(ceiling: Ceiling | None) -> NoFixReason:
 
 
 def count_near(report: SuiteReport) -> str:
-    """The counts of a comparison of the tests near an edit, as sentences."""
+    """The counts of a comparison of the tests near an edit, or of all, as sentences."""
     count, broken = len(report.before.passed), len(report.broken)
     mended = len(set(report.before.failed) & set(report.after.passed))
     verb = agree(count, "passes", "pass")
-    text = f"{pluralize(count, 'test')} of the repository near the edit {verb} without it; with it "
+    where = "the repository near the edit" if report.is_near else "the repository"
+    text = f"{pluralize(count, 'test')} of {where} {verb} without it; with it "
     text += f"{broken:,} of them {agree(broken, 'does', 'do')} not." if broken else "none breaks."
     if mended:
         fails, passes = agree(mended, "fails", "fail"), agree(mended, "passes", "pass")

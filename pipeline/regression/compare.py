@@ -16,6 +16,7 @@ from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.store import SHARED, digest, load_or_run
+from prompts.text import pluralize
 from sandbox.frozen import Frozen, replace
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
@@ -254,11 +255,17 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
     )
 
 
+def count_places(places: Collection[str]) -> str:
+    """How many test files `places` are, or folders, whose names end in a slash."""
+    noun = "folder" if any(place.endswith("/") for place in places) else "test file"
+    return f"the {noun if len(places) == 1 else pluralize(len(places), noun)}"
+
+
 def join_near(nearest: SuiteReport, others: SuiteReport) -> SuiteReport:
     """Join two runs of tests near an edit, of which the nearest came first."""
     joined = join_reports(nearest, others)
     files = (*nearest.files, *others.files)
-    which = f"those in the {len({*files})} test files nearest to the edit"
+    which = f"those in {count_places({*files})} nearest to the edit"
     return replace(
         joined,
         before=replace(joined.before, cut=_join_cuts(nearest.before, others.before)),

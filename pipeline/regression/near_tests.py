@@ -19,7 +19,7 @@ from pipeline.languages.conventions import COMMON_STEMS, is_test
 from pipeline.languages.registry import is_source, language_of, read_test_files, scan_codebase
 from pipeline.languages.test_names import is_named
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.compare import compare_runs, join_near, keep_measured
+from pipeline.regression.compare import compare_runs, count_places, join_near, keep_measured
 from pipeline.regression.counts import CountReporter
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -346,9 +346,10 @@ class NearbyTests:
         names = keep_measured(base.suite.passed, base, after)
         if not names:
             return None
-        return await compare_runs(
+        report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=1
         )
+        return replace(report, whole=len(base.suite.passed))
 
     async def _compare_files(
         self, runner: TestRunner, diff: str, files: tuple[str, ...], *, first: bool
@@ -462,15 +463,17 @@ class NearbyTests:
             )
         asked_files = wanted.files or ()
         told = {base.files[name] for name in names if base.files.get(name)}
-        many = len(asked_files)
-        files = "the test file" if many == 1 else f"the {many} test files"
-        if told and not base.ended and len(told) < many:
-            files = f"{len(told)} of {files}"
+        places = told or {*asked_files}  # not every runner tells them
+        if not told and any("{folder}" in word for word in runner.command.some):
+            places = {f"{PurePosixPath(path).parent}/" for path in asked_files}
+        files = count_places(places)
+        if told and not base.ended and len(told) < len(asked_files):
+            files = f"{len(told)} of {count_places(asked_files)}"
         which = "those" if base.ended else "as many as the time allowed"
         return replace(
             report,
             chosen=f"{which} in {files} nearest to the edit",
-            files=tuple(sorted(told or asked_files)),  # not every runner tells them
+            files=tuple(sorted(places)),
             unreached=bool(base.files) and not told & await self.files.find_direct(diff),
         )
 

@@ -95,7 +95,9 @@ class RegressionSuite:
             self.problem
             or "The time limit for one run was reached before this repository's tests could run."
         )
-        return replace(near, chosen=f"{near.chosen}; there was no time for more") if near else None
+        if near is None or near.whole:
+            return near
+        return replace(near, chosen=f"{near.chosen}; there was no time for more")
 
     async def load_near(self, diff: str) -> SuiteReport | None:
         """The saved comparison of the tests near `diff`; runs nothing."""

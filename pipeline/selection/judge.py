@@ -102,17 +102,14 @@ class SuiteResults:
         return {**near, **self.reports}
 
     def mark_near(self, standings: Standings) -> Standings:
-        """Note which of the tests near it each edit breaks, where no others ran with it."""
-        known = self.list_known()
-        counts: list[int | None] = []
-        for candidate in standings.table.candidates:
-            saved = known.get(candidate.patch.diff)
-            report = saved.report if saved else None
-            counts.append(len(report.broken) if report and report.is_near else None)
-        entries = (
-            replace(entry, near=count)
-            for entry, count in zip(standings.entries, counts, strict=True)
-        )
+        """Note what each edit breaks: of the tests near it, where no others ran with it."""
+        saved, edits = self.list_known(), standings.table.candidates
+        known = {c: saved[one.patch.diff].report for c, one in enumerate(edits)
+                 if one.patch.diff in saved}  # fmt: skip
+        near = {c: len(one.broken) for c, one in known.items() if one and one.is_near}
+        whole = {c: one.broken for c, one in known.items() if one and not one.is_near}
+        standings = standings.with_results(broken=whole)
+        entries = (replace(entry, near=near.get(c)) for c, entry in enumerate(standings.entries))
         return dataclasses.replace(standings, entries=tuple(entries))
 
     def _key(self, diff: str) -> str:

@@ -15,7 +15,7 @@ from pipeline.data.options import Options
 from pipeline.data.progress import Doing
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.models.wrappers import RunClock, TimedStage
-from pipeline.reasons import describe_base, describe_cut, describe_failing
+from pipeline.reasons import count_near, describe_base, describe_cut, describe_failing
 from pipeline.regression import counts
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import CONTROL, join_near, join_reports
@@ -694,6 +694,43 @@ async def test_near_files_are_counted_where_the_runner_does_not_tell_them(
     assert report is not None
     assert report.chosen == "those in the 2 test files nearest to the edit"
     assert not report.unreached
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run reports one test, and not its file."""
+    end = Execution(exit_code=0, output="", seconds=1)
+
+    async def run(*_: object, **__: object) -> TestRun:
+        return TestRun(suite=SuiteRun(execution=end, passed=("a",), failed=()))
+
+    monkeypatch.setattr(TestRunner, "run", run)
+
+
+@pytest.mark.usefixtures("reported")
+async def test_folders_are_counted_where_the_runner_takes_no_files(tmp_path: Path) -> None:
+    """Seen: 71 tests of a whole Go package were "in the 3 test files nearest to the edit"."""
+    test = 'package p\n\nimport "testing"\n\nfunc TestTill(t *testing.T) {\n\tcount()\n}\n'
+    paths = ("a_test.go", "b_test.go", "till_test.go", "till/till_test.go")
+    tests = dict.fromkeys(paths, test)
+    code = "package p\n\nfunc count() int {\n\treturn 1\n}\n"
+    shop = await open_shop(tmp_path, {"go.mod": "module p\n", "till.go": code, **tests})
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    report = await near.compare(diff_of(code, code.replace("1", "2"), "till.go"))
+    assert report is not None
+    assert report.chosen == "those in the 2 folders nearest to the edit"
+
+
+@pytest.mark.usefixtures("reported")
+async def test_all_tests_are_not_said_to_be_near(tmp_path: Path) -> None:
+    """Seen: "1,225 tests of the repository near the edit" of a command that takes no files."""
+    shop = await opened(tmp_path, {}, Makefile="check:\n\t./test\n")
+    options = Options(test_command=("make", "check"), nearby_seconds=20)
+    report = await NearbyTests(shop.workspace(options)).compare(HARMLESS)
+    assert report is not None
+    assert (report.is_near, report.whole, report.chosen) == (False, 1, "")
+    assert " near " not in count_near(report)
+    assert " near " in count_near(replace(report, whole=0))
 
 
 def test_of_two_runs_of_near_tests_all_that_ran_are_counted() -> None:
