@@ -17,7 +17,7 @@ MODEL_ATTEMPT: Final = "model"
 REMEMBERED_ATTEMPT: Final = "remembered"
 """The name of the attempt that served an earlier run of the repository."""
 
-NO_INDEX: Final = "The package index did not answer."
+NO_INDEX: Final = "The package index did not answer, or answered with an error."
 _HAS_PYTHONS: Final = re.compile(r"and the sandbox has (3\.\d{1,2}(?:, 3\.\d{1,2}){0,30})\.")
 _PYTHON: Final = re.compile(r"Python (3\.\d{1,2})(?: \(3\.\d{1,2} if it is not there\))?")
 """What an attempt's summary says before anybody knows which Pythons the sandbox has."""
@@ -30,6 +30,8 @@ _NO_SUCH_VERSION: Final = re.compile(r" asks for version .{1,40}, and there is "
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
+_TO_REPORT: Final = re.compile(r"/issues/new\b|\b(?:error|bug|issue) reports?\b", re.IGNORECASE)
+"""Where to report an error, which programs say after its cause."""
 _OF_NPM: Final = re.compile(r"^npm (?:ERR!|error) (?!code |A comp)(?:\w{1,20} )?([A-Z'].*)", re.M)
 """What npm says went wrong: its last lines name a file with a log."""
 _NO_INDEX: Final = re.compile(
@@ -43,6 +45,10 @@ _NO_INDEX: Final = re.compile(
     r"|ERR_PNPM_FETCH_5\d\d"
     r"|could not be downloaded[\s:]{1,20}Failed to open stream: (?!HTTP request)"
     r"|Could not reach host|[Bb]ad response [\w ]{0,40}5\d\d|curl error \d"
+    r"|Net::HTTP\w{1,40}: 5\d\d|/rubygems/search\?q=5\d\d\+"
+    r"|could not be downloaded \(HTTP/[\d.]{1,3} 5\d\d|failed! HTTP/[\d.]{1,3} 5\d\d"
+    r"|failed to get (?:successful HTTP|200) response from [^\n]{1,400}, got 5\d\d"
+    r"|HTTP response code: 5\d\d for URL|Request failed \\?\"5\d\d"
 )
 """Messages of package managers if the index is unavailable, or lacks a file that it lists."""
 _OWN_SCRIPT: Final = re.compile(
@@ -88,7 +94,8 @@ class TriedAttempt(Frozen):
         """Why it could not be installed: our sentence, and the log's last error."""
         if self.met_no_index:
             return NO_INDEX  # what pip and uv conclude about a package is not true then
-        told = [line.strip() for line in self.log.splitlines() if _ERROR.search(line[:_LINE])]
+        lines = (line for line in self.log.splitlines() if not _TO_REPORT.search(line))
+        told = [line.strip() for line in lines if _ERROR.search(line[:_LINE])]
         told = _OF_NPM.findall(self.log)[:1] or told
         return f"{self.problem} {told[-1][:_LINE]}" if told else self.problem
 
@@ -258,7 +265,7 @@ def explain_failure(record: EnvironmentRecord, submodules: Sequence[str] = ()) -
     if all(attempt.met_no_index for attempt in record.tried):
         several = len(record.tried) > 1
         what = f"None of {len(record.tried)} ways to install it worked." if several else message
-        message = f"{what} {NO_INDEX} Try again when it does."
+        message = f"{what} {NO_INDEX}"
     if submodules:
         several = agree(len(submodules), "a submodule, which is", "submodules, which are")
         message += f" The repository has {several} not fetched: {join_names(submodules[:5])}."

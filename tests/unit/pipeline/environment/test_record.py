@@ -107,6 +107,18 @@ def test_of_what_npm_prints_the_cause_is_told() -> None:
     assert tried.line() == "A: not installed: It fails. No matching version found for a@^11."
 
 
+def test_where_to_report_an_error_is_no_cause() -> None:
+    log = (
+        "Gem::Ext::BuildError: ERROR: Failed to build gem native extension.\n"
+        "--- ERROR REPORT TEMPLATE ---\n"
+        "First, see if there are any existing issue reports for this error:\n"
+        "If there aren't any reports for this error yet, please fill in the new issue form located "
+        "at https://github.com/rubygems/rubygems/issues/new?labels=Bundler\n"
+    )
+    line = TriedAttempt(name="a", summary="A", problem="It fails.", log=log).line()
+    assert line.endswith("Failed to build gem native extension.")
+
+
 def test_submodules_are_named_where_nothing_could_be_installed() -> None:
     record = EnvironmentRecord(tried=(TriedAttempt(name="a", summary="A", problem="It fails."),))
     assert str(explain_failure(record, ["vendor/llhttp"])) == (
