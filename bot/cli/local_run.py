@@ -62,7 +62,7 @@ from pipeline.data.presets import apply_preset
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.environment.prepare import FAILED_KEY
-from pipeline.environment.record import EnvironmentRecord
+from pipeline.environment.record import NO_INDEX, EnvironmentRecord
 from pipeline.models.base import ModelError, with_words
 from pipeline.select import Choice
 from pipeline.store import Store, digest
@@ -233,8 +233,10 @@ def _explain_error(error: Exception, request: LocalRequest) -> Iterator[str]:
     if isinstance(error, EnvironmentFailed):
         yield f"Failed command: {error.command}\n{error.log.rstrip()}"
         yield (
-            "Describe how to install it in .github/capuchin.yml (`setup`, `python` or "
-            "`dockerfile`), commit the file, and run this again with another --out."
+            "Run this again with another --out when it answers."
+            if NO_INDEX in str(error)
+            else "Describe how to install it in .github/capuchin.yml (`setup` or `dockerfile`), "
+            "commit the file, and run this again with another --out."
         )
     final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
     if request.out and not isinstance(error, final):

@@ -7,6 +7,7 @@ from bot.data.failure import NO_FACTS, SENTENCES, Failure, FailureFacts
 from bot.data.run import Stop, StopReason
 from bot.safe_text import block, code, details, prose
 from pipeline.data.types import NoFix, NoFixReason
+from pipeline.environment.record import NO_INDEX
 
 LABEL_AGAIN = "add the label again"
 
@@ -53,6 +54,7 @@ def failure_reason(failure: Failure, facts: FailureFacts = NO_FACTS) -> str:
     permission = f"the permission {code(', '.join(facts.permissions))}"
     # Where no lines of `setup` can help, the installer's words say what can.
     advice = "Change that" if "`dockerfile`" in said else "If it installs for you, describe how"
+    advice = "When it answers" if NO_INDEX in said else f"{advice} in `.github/capuchin.yml`, then"
     return failure.sentence.format(
         again=LABEL_AGAIN,
         words=f" {prose(said, 1000)}" if said else "",

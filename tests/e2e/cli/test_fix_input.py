@@ -17,6 +17,7 @@ from capuchin_demo.hub.state import Issue, Repo
 from capuchin_demo.recorded.recording import RecordedAnswer
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
+from pipeline.environment.record import NO_INDEX
 from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
@@ -293,6 +294,17 @@ async def test_an_environment_that_fails_is_reported_with_its_command_and_the_lo
     assert f"Failed command: {step}\n" in said
     assert "\nwhat went wrong\n" in said
     assert {asked.call for asked in local_fix.llm.requests} == {DOCTOR_CALL}
+
+
+async def test_where_the_index_does_not_answer_nobody_is_asked_to_describe_an_installation(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = "echo 'Net::HTTPFatalError: 502 x'; exit 7"
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": f'setup: ["{step}"]\n'})
+    assert await local_fix.fix() == local_run.FAILED
+    said = capsys.readouterr().err
+    assert NO_INDEX in said
+    assert ".github/capuchin.yml" not in said
 
 
 async def test_a_wrong_key_is_known_before_anything_is_installed(

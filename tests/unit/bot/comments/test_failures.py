@@ -8,6 +8,7 @@ from bot.comments import failures, status
 from bot.data.failure import SENTENCES, Failure, FailureFacts, PublishProblem, SwapProblem
 from bot.errors import RunFailed, translate_errors
 from pipeline.data.types import NoFix, NoFixReason
+from pipeline.environment.record import NO_INDEX
 from pipeline.workflows.verify import VerificationVerdict
 from sandbox.errors import EnvironmentFailed
 from tests.support.data.publishing import a_run
@@ -19,6 +20,14 @@ def test_each_failure_has_a_sentence(failure: Failure) -> None:
     assert said.endswith(".")
     assert "{" not in said
     assert failure.name not in said
+
+
+def test_where_the_index_does_not_answer_no_settings_are_asked_for() -> None:
+    asks = [
+        "capuchin.yml" in failures.failure_reason(Failure.ENVIRONMENT, FailureFacts(words=words))
+        for words in ("It failed.", f"It failed. {NO_INDEX}")
+    ]
+    assert asks == [True, False]
 
 
 def test_the_table_of_sentences_has_no_other_names() -> None:
