@@ -36,6 +36,7 @@ class Way(Frozen):
     """One way in which repositories of a language are built and tested."""
 
     name: str
+    """What installs and builds, for people."""
     mark: str = ""
     """A pattern of a file at the root that shows it; empty: it fits every tree."""
     says: str = ""

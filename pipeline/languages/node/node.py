@@ -35,8 +35,10 @@ class Node(Described):
             found += [one for one in own if any(f"{at}/".startswith(f"{one}/") for at in tested)]
         return way, found if len(found) <= MOST_BESIDE else found[:1]
 
-    def summarise(self, _manifests: Manifests, /) -> str:
-        return "What package.json and its lock file say."
+    def summarise(self, manifests: Manifests, /) -> str:
+        root = self.find_root(manifests.names, manifests.root)
+        locked = root in list_projects(manifests.names, _LOCKS, root)
+        return f"What package.json {'and its lock file say' if locked else 'says'}."
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
         """As usual; where packages are those of the commit's day, then once more with the newest:

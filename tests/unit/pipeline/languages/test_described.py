@@ -410,7 +410,7 @@ def test_a_control_shows_that_a_program_ends_as_it_was_not_told_to(script: str) 
 
 
 def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
-    node, ruby = ({way.name: way for way in of(n).facts.ways} for n in ("JavaScript", "Ruby"))
+    node, rspec = (of(name).facts.ways[0] for name in ("JavaScript", "Ruby"))
     texts = {"package.json": '{"scripts": {"test": "vitest"}}'}
     (vitest,) = Packages(("package.json",), texts).list_parts([("", "npm test")])
     assert {"--run", "--reporter=default", "--reporter=junit"} <= {*vitest.words}
@@ -423,8 +423,8 @@ def test_a_runner_that_writes_a_report_prints_what_fails_too() -> None:
         " -- --reporter tap", ""
     )
     assert READERS["lines"]("not ok 1 total adds\n  1 == 2\n", ()).failed
-    assert "destination=stdout" in node["npm test"].variables["NODE_OPTIONS"]
-    assert ruby["RSpec"].variables["SPEC_OPTS"].startswith("--format documentation ")
+    assert "destination=stdout" in node.variables["NODE_OPTIONS"]
+    assert rspec.variables["SPEC_OPTS"].startswith("--format documentation ")
 
 
 def test_where_nothing_was_fitted_the_probability_is_limited() -> None:

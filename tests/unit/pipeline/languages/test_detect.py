@@ -318,3 +318,18 @@ def test_braces_are_unfolded_and_cannot_grow_without_end() -> None:
         "x",
     ]
     assert len(list(expand_environments("{a,b,c,d,e,f,g,h}" * 50))) <= 64
+
+
+@pytest.mark.parametrize(
+    ("names", "word"),
+    [
+        (["composer.json"], "Composer"),  # PHPUnit installs nothing
+        ([".rspec", "Gemfile"], "Bundler"),
+        (["Rakefile", "Gemfile"], "Bundler"),
+        (["package.json"], "package.json says"),
+        (["package.json", "yarn.lock"], "lock file"),
+    ],
+)
+def test_what_installs_is_named(tmp_path: Path, names: list[str], word: str) -> None:
+    plan = make_plan(EnvironmentRequest(make_tree(tmp_path, dict.fromkeys(names, ""))))
+    assert word in plan[0].summary
