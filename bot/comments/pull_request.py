@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from bot.comments.evidence import (
@@ -226,8 +227,11 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
     run_it = f"Run it with {code(advised, 500)}."
     if not commits and test.rung != "the edit's own tests":
         run_it = f"It is not in `patch.diff`: `git apply test.diff` adds it. {run_it}"
-    if advised != show_command(test.command):
-        run_it += " The outputs below are from all tests in this file."
+    shown = show_command(test.command)
+    if advised != shown:
+        run_it += f" The outputs below are from {code(shown, 500)}."
+    elif PurePosixPath(test.path).stem not in shown:
+        run_it += " That runs other tests, too, and so do the outputs below."
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {before} on the original code and {after} "

@@ -23,7 +23,7 @@ from pipeline.codebase.grammars import find_errors, grammar_of, parse_code
 from pipeline.codebase.isolated import call_isolated
 from pipeline.codebase.text import Globs
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
-from pipeline.data.types import NOT_FIXED
+from pipeline.data.types import NOT_FIXED, Reproduction
 from pipeline.languages.ci import CiJob, is_in_range, jobs_of
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.file_runner import FileRunner
@@ -50,6 +50,8 @@ _CRASHES = (132, 133, 134, 135, 136, 139)
 _VERDICTS = {0: 0, **dict.fromkeys((NOT_FIXED, _SURELY_NOT, *_CRASHES), NOT_FIXED)}
 _MOST_TEST_FILES = 2000
 _MOST_MODULES = 30
+_MOST_NAMED = 10
+"""Tests that a command names for a person."""
 MOST_BESIDE = 4
 """Projects that lie beside each other: of more one is chosen, as each costs a build."""
 _LARGEST_TEST_BYTES = 500_000
@@ -372,6 +374,15 @@ class Described(Language):
             return ["sh", "-c", re.sub(r" --(?=\)|$)", "", line)]
         words = [word for word in command if not _FOR_REPORTS.fullmatch(word)]
         return words[:-1] if words[-1:] == ["--"] else words
+
+    def advise_command(self, test: Reproduction, names: Sequence[str]) -> str:
+        words, known = self.drop_options(test.command), names or self._tests_in(test.text)
+        for option, form in itertools.pairwise(self._tests.command):
+            fits = option not in words and words[:1] != ["sh"] and 1 <= len(known) <= _MOST_NAMED
+            if "{names}" in form and fits:
+                form = form if len(known) > 1 else form.replace("({names})", "{names}")
+                words[-1:-1] = [option, form.replace("{names}", "|".join(known))]
+        return shlex.join(words)
 
     # Scripts
 

@@ -171,7 +171,7 @@ def repeat_for(command: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
             continue
         for place in map(PurePosixPath, paths):
             filled = word.replace("{path}", str(place)).replace("{folder}", str(place.parent))
-            filled = filled.replace("{stem}", place.stem)
+            filled = "." if filled == "./." else filled.replace("{stem}", place.stem)
             found += [filled] if filled not in found else []
     return tuple(found)
 

@@ -115,7 +115,10 @@ class Node(Described):
             folders=tuple(dict.fromkeys(part.folder for part in parts if part.folder))
             if len(parts) > 1
             else (),
-            some=(*first.words, "{path}") if len(parts) == 1 and first.runner.takes_paths else (),
+            some=(*first.words, "{path}")
+            # What a shell starts gets no further words.
+            if len(parts) == 1 and first.runner.takes_paths and first.words[0] != "sh"
+            else (),
             takes=self._tests.pattern,
             reader=" ".join(sorted(readers - {""})),
             # What no runner of the list is may be Node's own behind a script.

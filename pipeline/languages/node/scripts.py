@@ -96,10 +96,14 @@ class Packages:
                 words = [name, "run"] if name == "vitest" else [name]
                 start = f"{root}/" if root else ""
                 unit = any(path.startswith(f"{start}test/unit/") for path in self.names)
-                is_told = "mocha" in package or any(".mocharc" in path for path in self.names)
+                is_told = self._is_mocha_told(root)
                 words += ["test/unit/**/*.js"] if name == "mocha" and unit and not is_told else []
                 return [self._start(root, words)]
         return []
+
+    def _is_mocha_told(self, folder: str) -> bool:
+        """Whether files may say which tests Mocha runs besides those that its command names."""
+        return "mocha" in self._read(folder) or any(".mocharc" in path for path in self.names)
 
     def has_test(self, folder: str) -> bool:
         return "test" in self._scripts(folder)
@@ -218,6 +222,8 @@ class Packages:
         """The start of a runner by the script that is nothing else, which gets `more`; otherwise by
         its words, with the variables that are `given`."""
         runner = _runner_of(words)
+        names_others = len(words) > 1 or runner is RUNNERS[-1] or self._is_mocha_told(folder)
+        runner = runner._replace(takes_paths=runner.takes_paths or not names_others)
         watches = runner.program.fullmatch("vitest") and "run" not in words
         options = [*(["--run"] if watches else []), *runner.options]
         if script:

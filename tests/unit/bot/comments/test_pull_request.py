@@ -39,7 +39,11 @@ def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_adv
     proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
     body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
     advice = body.partition(f"`python -m pytest -k test_one {path}`")[2].partition("\n")[0]
-    assert "all tests in" in advice
+    assert f"`python -m pytest {path}`" in advice
+    whole = replace(test, command=("make", "check"), rung="the edit's own tests")
+    proven = replace(selection, evidence=replace(selection.evidence, reproduction=whole))
+    body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
+    assert "other tests" in body.partition("`make check`")[2].partition("\n")[0]
     assert "all tests in" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
 
 

@@ -432,3 +432,12 @@ def test_where_nothing_was_fitted_the_probability_is_limited() -> None:
     assert limit_unfitted(0.98, tests=1) <= 0.6
     assert limit_unfitted(0.98, tests=0) <= 0.5
     assert limit_unfitted(0.2, tests=2) > 0.2
+
+
+async def test_what_a_shell_starts_is_given_no_files(tmp_path: Path) -> None:
+    """They would be words of the shell, and all tests would run as if they were those of a file."""
+    scripts = {"test": "npm run build && jest", "build": "tsc"}
+    files = {"package.json": json.dumps({"scripts": scripts})}
+    command, *_ = await find_commands(await make_codebase(tmp_path / "g", files))
+    assert command.argv[0] == "sh"
+    assert not command.covers(["a.test.js"])

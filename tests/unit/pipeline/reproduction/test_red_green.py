@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.data.types import Reproduction, Rung
 from pipeline.languages.python.file_runner import QUIET, PythonRunner
+from pipeline.languages.test_command import repeat_for
 from pipeline.reproduction.red_green import advise_command, show_command
 from sandbox.frozen import replace
 from sandbox.program import Execution
@@ -103,3 +104,30 @@ def test_colours_do_not_hide_what_ran() -> None:
     runner = PythonRunner(kind="pytest", argv=PYTEST)
     assert runner.has_passing_test("\x1b[32m\x1b[1m2 passed\x1b[0m in 0.08s")
     assert not runner.has_passing_test("\x1b[33m1 skipped\x1b[0m")
+
+
+GO_TEST = 'package till\n\nimport "testing"\n\nfunc Test{}(t *testing.T) {{\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("One", "go test -run '^TestOne$' ./till"),
+        ("One(t *testing.T) {\n}\n\nfunc TestTwo", "go test -run '^(TestOne|TestTwo)$' ./till"),
+        ("helper", "go test ./till"),
+    ],
+)
+def test_of_a_go_package_the_tests_of_the_file_are_named(tests: str, said: str) -> None:
+    """Seen: the advised command ran the whole package."""
+    test = Reproduction(
+        path="till/till_test.go",
+        text=GO_TEST.format(tests).replace("Testhelper", "helper"),
+        diff="",
+        command=("go", "test", "-json", "./till"),
+        before=RUN,
+        after=RUN,
+        rung="the edit's own tests",
+    )
+    assert advise_command(test) == said
+    top = replace(test, command=repeat_for(("go", "test", "./{folder}"), ["till_test.go"]))
+    assert advise_command(top).endswith(" .")

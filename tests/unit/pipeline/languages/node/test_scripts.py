@@ -101,3 +101,22 @@ def test_scripts_that_start_one_another_end() -> None:
     began = time.thread_time()
     assert parts_of({"test": "npm run t0", **scripts}) == []
     assert time.thread_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "takes"),
+    [
+        ("mocha", [], True),
+        ("nyc ava", [], True),
+        ("jest --ci", [], True),
+        ("mocha test/", [], False),  # what a path is added to
+        ("mocha", [".mocharc.json"], False),
+        ("tape", [], False),
+    ],
+)
+def test_a_runner_is_given_files_where_it_runs_no_others(
+    line: str, files: list[str], takes: bool
+) -> None:
+    texts = {"package.json": json.dumps({"scripts": {"test": line}}), **dict.fromkeys(files, "")}
+    (part,) = Packages(tuple(texts), texts).list_parts([("", "npm test")])
+    assert part.runner.takes_paths is takes
