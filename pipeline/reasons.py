@@ -80,7 +80,10 @@ def describe_cut(report: SuiteReport) -> str:
     """What the tests that ran cannot tell: that none is known to be of a changed module, which runs
     a time limit ended, how far they got, and that there was no control; empty if nothing."""
     told = "None of these tests is known to use a changed module." if report.unreached else ""
-    unseen = "No control could be run: that their results are forged would not be seen."
+    unseen = (
+        "None of these tests could be made to fail on purpose, so results that the edit fakes "
+        "would not be noticed."
+    )
     return " ".join(filter(None, (told, _describe_limits(report), unseen * report.uncontrolled)))
 
 
