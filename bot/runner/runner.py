@@ -313,14 +313,16 @@ def inform_models(models: M, facts: EnvironmentFacts | None) -> M:
 
 def with_environment(result: T, record: EnvironmentRecord) -> T:
     """`result`; what was found or chosen in a broken environment says that first, and what was
-    chosen in another, which projects have no results."""
+    chosen in another, which projects have no results and which tests fail at times."""
     sentence = record.complaint()
     changed: Any = result
     if sentence and isinstance(result, NoFix):
         changed = replace(result, details=(sentence, *result.details))
-    if isinstance(result, Selection) and (note := sentence or record.tell_gap()):
+    if isinstance(result, Selection):
         evidence = result.evidence
-        changed = replace(result, evidence=replace(evidence, notes=(note, *evidence.notes)))
+        passed = evidence.suite.before.passed if evidence.suite else ()
+        notes = filter(None, (sentence or record.tell_gap(), record.tell_unsteady(passed)))
+        changed = replace(result, evidence=replace(evidence, notes=(*notes, *evidence.notes)))
     return cast(T, changed)
 
 

@@ -79,6 +79,8 @@ class SuiteReport(Frozen):
     flaky: tuple[str, ...] = ()
     """Tests that seemed broken but do not always pass without the edit; excluded from the
     results."""
+    passed_again: tuple[str, ...] = ()
+    """Tests that failed with the edit in the run of the output, and passed in a further one."""
 
     @property
     def broken(self) -> tuple[str, ...]:

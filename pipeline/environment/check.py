@@ -14,7 +14,14 @@ from typing import Any, Final, cast
 from pipeline.codebase.commit import Codebase, File
 from pipeline.data.options import Options
 from pipeline.environment.ground import Ground, survey
-from pipeline.environment.health import Health, ImportedPackage, count_kinds, find_commonest_error
+from pipeline.environment.health import (
+    LONGEST_ERROR,
+    MOST_NAMED,
+    Health,
+    ImportedPackage,
+    count_kinds,
+    find_commonest_error,
+)
 from pipeline.languages.language import Collected
 from pipeline.languages.registry import find_error, main_language
 from pipeline.languages.test_command import TestCommand
@@ -225,6 +232,7 @@ def _add_run(
         collected=len(begun) if run.ended and (not files or health.of_files <= files) else None,
         passed=len(suite.passed),
         failed=count,
+        failing=tuple(name[:LONGEST_ERROR] for name in sorted(failed)[:MOST_NAMED]),
         offline=len(suite.offline),
         skipped=len(suite.skipped),
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),

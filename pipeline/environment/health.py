@@ -10,13 +10,14 @@ from typing import Final
 from pydantic import Field
 
 from pipeline.data.suite_reports import SKIPPED
-from prompts.text import agree, pluralize
+from prompts.text import agree, join_names, pluralize
 from sandbox.frozen import Frozen
 
 OTHER: Final = "other"
 """The kind of failures that are of no known kind."""
 
 
+MOST_NAMED: Final = 100
 Rank = tuple[bool, float, int, float, int]
 
 
@@ -35,7 +36,7 @@ class Grade(IntEnum):
 _WORKS: Final = {
     Grade.HEALTHY: "works",
     Grade.UNTESTED: "imports, but there are no tests to judge it by",
-    Grade.USABLE: "works, but some tests fail in it without any edit",
+    Grade.USABLE: "works, but not without problems",
     Grade.BROKEN: "does not work",
 }
 
@@ -82,6 +83,8 @@ class Health(Frozen):
     passed: int = 0
     failed: int = 0
     """Failures among the sampled tests. A failed collection counts as one."""
+    failing: tuple[str, ...] = ()
+    """The names of those that failed, at most `MOST_NAMED`. Untrusted."""
     offline: int = 0
     """Tests that need a network, a display or a service: no evidence, and not among the failed."""
     skipped: int = 0
@@ -143,6 +146,9 @@ class Health(Frozen):
             return "works only in part"
         if self.grade is Grade.USABLE and self.sees_little and not self.failed:
             return "works, as far as the few tests show that its command runs"
+        if self.grade is Grade.USABLE and self.failed:
+            fails = agree(self.failed, "fails", "fail")
+            return f"works, but {pluralize(self.failed, 'test')} {fails} in it without any edit"
         return _WORKS[self.grade]
 
     def _is_tolerable(self) -> bool:
@@ -214,6 +220,7 @@ class Health(Frozen):
             return f"The command passes, and names no single tests.{end}"
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""
+        fail += f": {join_names(self.failing)}" if 0 < failed == len(self.failing) < 4 else ""
         tests = f"{passed:,} of {pluralize(sampled, 'test')}{of}"
         return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"
 

@@ -1,7 +1,7 @@
 """The attempts to make an environment, with their results: plain data, saved with the run."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pydantic import Field
@@ -157,6 +157,18 @@ class EnvironmentRecord(Frozen):
         return (  # the advice before what may be long: a long text is cut at its end
             f"The repository {health.works} in the environment that I could make. {self._advice()} "
             f"{health.summary()}{why}"
+        )
+
+    def tell_unsteady(self, passed: Iterable[str]) -> str:
+        """Which of the tests `passed` failed while the environment was checked, as a sentence;
+        empty if none. Untrusted."""
+        names = sorted({*(self.health or Health()).failing} & {*passed})
+        if not names:
+            return ""
+        several = agree(len(names), "test that passes", "tests that pass")
+        return (
+            f"{len(names):,} {several} without the change failed in an earlier run without it: "
+            f"{join_names(names[:5])}{' and others' if names[5:] else ''}."
         )
 
     def tell_gap(self) -> str:

@@ -226,6 +226,7 @@ async def compare_runs(
         ),
         failing=tuple(name for name in base.suite.failed if name not in seen | flaky),
         flaky=found.flaky,
+        passed_again=tuple(name for name in found.passed if name in after.suite.failed),
         uncontrolled=forged is None,
     )
 
@@ -248,6 +249,7 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
         after=_join_runs(near.after, rest.after, passed),
         failing=tuple(sorted(failing)),
         flaky=tuple(sorted(flaky)),
+        passed_again=tuple(sorted({*near.passed_again, *rest.passed_again} - broken - flaky)),
         unreached=near.unreached and rest.unreached,
         uncontrolled=near.uncontrolled and rest.uncontrolled,
         chosen=f"{near.chosen}, and then{others}",

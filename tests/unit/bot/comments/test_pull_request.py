@@ -273,8 +273,8 @@ def test_one_test_is_counted_as_one() -> None:
 
 def test_names_of_tests_cannot_leave_their_block() -> None:
     hostile = "t.py::a[```\n</details> @everyone #1]"
-    body = body_with_suite(flaky=(hostile,))
-    assert f"````text\n{hostile}\n````" in body
+    for kind in ("flaky", "passed_again"):
+        assert f"````text\n{hostile}\n````" in body_with_suite(**{kind: (hostile,)})
 
 
 def test_why_no_test_was_run_is_reported_inertly() -> None:

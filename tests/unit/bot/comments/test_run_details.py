@@ -263,6 +263,16 @@ def test_an_honest_no_begins_with_the_environment_that_does_not_work() -> None:
     (note,) = with_environment(selection_of_three(), record).evidence.notes
     assert "`web` (2)" in note
     assert note.endswith("Of 2.")
+    chosen = selection_of_three()
+    assert chosen.evidence.suite is not None
+    [name] = chosen.evidence.suite.before.passed[:1]
+    once = replace(good, failed=1, failing=(name,), errors={"assertion": 1}, projects=(0, 0))
+    once = replace(once, chosen="", reach=0)
+    record = replace(record, tried=(replace(healthy, health=once),))
+    (note,) = with_environment(chosen, record).evidence.notes
+    assert name in note
+    assert "1 test fails" in once.works
+    assert name in once.summary()
 
 
 def test_an_environment_that_works_in_part_is_called_so_everywhere_and_the_advice_is_first() -> (

@@ -344,7 +344,9 @@ async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(
     report = await compared(shop, BREAKING)
     assert report.broken == ("tests/test_flaky.py::test_count",)
     assert report.flaky == ("tests/test_flaky.py::test_later",)
-    assert {f"tests/test_flaky.py::test_{n}" for n in ("once", "hash")} <= {*report.after.passed}
+    again = {f"tests/test_flaky.py::test_{n}" for n in ("once", "hash")}
+    assert again <= {*report.after.passed}
+    assert {*report.passed_again} == again  # the output tells another end of these
 
 
 class LateClock(RunClock):
