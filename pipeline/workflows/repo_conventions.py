@@ -170,6 +170,7 @@ _TEMPLATE = re.compile(r"/_?template[^/]*$", re.IGNORECASE)
 """towncrier's, which stays in the folder when its entries are collected."""
 _IN_FOLDER = "Changes that users notice are noted in files of their own in"
 _NUMBER = re.compile(r"\d{1,12}")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _NEWEST_CHARACTERS = 1500
 _LEAST_COMMITS = 5
 """Fewer past commits are not enough to infer a habit."""
@@ -275,6 +276,11 @@ async def _read_changelog(
     if not single or not text:
         return "", (), ""
     shown_part = show_newest(single, text, _NEWEST_CHARACTERS)
+    # Where no commits tell, a newest entry of long ago does: it is kept no more.
+    years = [int(year) for year in _YEAR.findall(shown_part.text)]
+    today = await codebase.read_date() if years and not noted else None
+    if today and today.year - max(years) > 2:
+        return "", (), ""
     return f"Changes that users notice are noted in {single}.{share}", (shown_part,), ""
 
 

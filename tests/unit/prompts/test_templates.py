@@ -378,3 +378,9 @@ def test_a_model_that_writes_reads_diffs_without_the_names_of_blobs() -> None:
     shown = re.findall(r"\bdiff \|.*block", "".join(path.read_text() for path in others))
     assert len(shown) > 8
     assert all("| no_index |" in one for one in shown)
+
+
+def test_no_path_of_python_is_an_example_in_another_language() -> None:
+    go = PromptLanguage("Go", "A test file.", ".go")
+    texts = (render("ranking/system"), render("approaches/write", count=2, language=go))
+    assert not any(".py" in text for text in texts)

@@ -159,6 +159,19 @@ async def test_a_changelog_that_only_releases_change_is_not_mentioned(tmp_path: 
     assert (told.changelog, told.newest) == ("", ())
 
 
+@pytest.mark.parametrize(("year", "is_named"), [("1999", False), ("2098", True), ("", True)])
+async def test_a_changelog_whose_newest_entry_is_of_long_ago_is_not_mentioned(
+    tmp_path: Path, year: str, is_named: bool
+) -> None:
+    """Of a shallow clone, no commits tell that nobody keeps it."""
+    text = f"{year}-07-10  A B\n\n\tFix typo.\n"
+    first = {**FIRST, "docs/CHANGES.rst": text.encode()}
+    del first["shop/till.py"]
+    told = await habits_after(tmp_path, first, read=())
+    assert bool(told.changelog) is is_named
+    assert bool(told.newest) is is_named
+
+
 async def test_fragments_are_shown_one_by_one_and_cut_between_lines(tmp_path: Path) -> None:
     first = {**FIRST, "changelog/1.bugfix.rst": b"Old.\n"}
     del first["docs/CHANGES.rst"]
