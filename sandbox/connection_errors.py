@@ -21,6 +21,11 @@ def is_untrusted(error: BaseException) -> bool:
     return any(map(_certificate, _causes(error)))
 
 
+def is_nobody_there(error: BaseException) -> bool:
+    """Whether the host is unknown or nothing listens there: its address is likely to be wrong."""
+    return any(isinstance(e, socket.gaierror | ConnectionRefusedError) for e in _causes(error))
+
+
 def _certificate(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message or error})"

@@ -49,6 +49,7 @@ from pipeline.models.spec import (
     parse_specs,
     read_prices,
 )
+from sandbox.connection_errors import is_nobody_there
 from sandbox.frozen import Frozen
 
 
@@ -272,18 +273,17 @@ async def ask_first(settings: Settings, field: str) -> None:
     address, or an empty account, is known before anything is installed.
 
     Raises:
-        ModelMisconfigured: none can be used.
+        ModelMisconfigured, ModelUnreachable: none can be used.
     """
-    failure: ModelMisconfigured | None = None
+    failure: ModelError | None = None
     for spec in _parse(settings, field, parse_specs):
         try:
             await ask_chat(spec, settings)
-        except ModelMisconfigured as error:
-            failure = error
-            continue
-        except ModelError:
-            pass  # it is away or busy: a run waits for it
-        return
+        except ModelError as error:
+            if isinstance(error, ModelMisconfigured) or is_nobody_there(error):
+                failure = error
+                continue
+        return  # it can be asked, or is busy or slow: a run waits for it
     if failure is not None:
         raise failure
 

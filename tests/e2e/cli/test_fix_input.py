@@ -318,6 +318,28 @@ async def test_a_wrong_key_is_known_before_anything_is_installed(
     assert "Installing" not in said
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://nowhere.invalid"])
+async def test_an_address_without_a_service_is_known_before_anything_is_installed(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str], url: str
+) -> None:
+    local_fix.commit(shop.FILES)
+    settings = replace(local_fix.settings, anthropic_base_url=url)
+    assert await local_fix.fix(settings=settings) == local_run.FAILED
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "Installing" not in said
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_service_that_is_busy_is_waited_for(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": "setup: ['exit 7']\n"})
+    local_fix.llm.recording = shop.answers(RecordedAnswer(call=DOCTOR_CALL, status=status))
+    assert await local_fix.fix() == local_run.FAILED
+    assert "Failed command: exit 7" in capsys.readouterr().err
+
+
 async def test_a_commit_that_is_gone_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
