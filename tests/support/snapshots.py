@@ -1,5 +1,6 @@
 """What people are shown, kept as files that a reviewer reads: `tests/snapshots/NAME.txt`."""
 
+import difflib
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "snapshots"
@@ -12,4 +13,10 @@ def assert_snapshot(name: str, text: str) -> None:
         FOLDER.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
         raise AssertionError(f"{file.name} was made: read it, and run the test again")
-    assert text == file.read_text(encoding="utf-8")
+    kept = file.read_text(encoding="utf-8")
+    if text != kept:
+        old, new = kept.splitlines(keepends=True), text.splitlines(keepends=True)
+        lines = difflib.unified_diff(old, new, file.name, "what is shown now")
+        raise AssertionError(
+            f"{''.join(lines)}\nRead it, delete tests/snapshots/{file.name}, run the test again."
+        )
