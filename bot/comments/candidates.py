@@ -60,9 +60,11 @@ def candidates_reply(name: str, candidates: PullCandidates) -> str:
     """To `explain`: the edits that `use` can put into the pull request."""
     listed = list_candidates(candidates.result, candidates.current)
     if candidates.pull is not None:
-        to, about = to_letter(min(2, len(rank_result(candidates.result))) - 1), candidates.pull
-        how = f"for example, `/{name} use {to}` puts {to} into it"
-        return f"These are my edits for #{about}, {_ORDER}; {how}:\n\n{listed}"
+        to = to_letter(min(2, len(rank_result(candidates.result))) - 1)
+        how = f"; for example, `/{name} use {to}` puts {to} into it"
+        if candidates.current is None:
+            how = ". Its branch has been changed since, so that `use` cannot put another into it"
+        return f"These are my edits for #{candidates.pull}, {_ORDER}{how}:\n\n{listed}"
     if isinstance(candidates.result, Selection):
         how = f"I could not publish one yet. `/{name} use A` tries again with the first"
     else:

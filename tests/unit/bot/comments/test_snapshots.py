@@ -230,7 +230,10 @@ ANSWERS: Bodies = {
     "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
-    "use: which": candidates.candidates_reply("capuchin", PullCandidates(CHOSEN, 12, None)),
+    "use: which": candidates.candidates_reply("capuchin", PullCandidates(CHOSEN, 12, 1)),
+    "use: which, after a review": candidates.candidates_reply(
+        "capuchin", PullCandidates(CHOSEN, 12, None)
+    ),
     "use: nothing": Reply.NOTHING_TO_USE,
     "use: no longer kept": Reply.EDITS_EXPIRED,
     "judge: which": Reply.WHICH_PULLS.format(name="capuchin", most=20),
