@@ -1,5 +1,7 @@
 """Why no connection was made, as a clause for people."""
 
+import errno
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -23,7 +25,14 @@ def is_untrusted(error: BaseException) -> bool:
 
 def is_nobody_there(error: BaseException) -> bool:
     """Whether the host is unknown or nothing listens there: its address is likely to be wrong."""
-    return any(isinstance(e, socket.gaierror | ConnectionRefusedError) for e in _causes(error))
+    return any(isinstance(one, socket.gaierror) or _is_refused(one) for one in _causes(error))
+
+
+def _is_refused(error: BaseException) -> bool:
+    """asyncio joins the errors of several addresses, such as those of localhost, to one text, and
+    redis-py may raise its own again without their cause."""
+    told = re.search(rf"\b(?:Errno|Error) {errno.ECONNREFUSED}\b", str(error))
+    return told is not None or isinstance(error, ConnectionRefusedError)
 
 
 def _certificate(error: BaseException) -> str:
@@ -48,7 +57,7 @@ def _proxy(error: BaseException) -> str:
 
 
 def _system(error: BaseException) -> str:
-    if isinstance(error, ConnectionRefusedError):
+    if _is_refused(error):
         return "nothing listens there (connection refused)"
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "the connection was cut"

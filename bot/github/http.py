@@ -31,6 +31,7 @@ from bot.errors import (
 )
 from bot.github.refusals import Answer, read_graphql_errors, read_refusal
 from bot.telemetry.measurements import GITHUB_RATE
+from sandbox.connection_errors import connection_cause
 from sandbox.observation import Event, Kind, observe
 
 T = TypeVar("T")
@@ -381,8 +382,9 @@ class GitHubClient:
             return response
 
     def _no_answer(self, call: str, cause: BaseException) -> GitHubUnavailable:
-        host, why = httpx.URL(self._api_root).host, f"{cause}" or type(cause).__name__
-        return GitHubUnavailable(f"{call}: {host} does not answer ({why})")
+        host = httpx.URL(self._api_root).host
+        why = connection_cause(cause) or f"{cause}" or type(cause).__name__
+        return GitHubUnavailable(f"{call}: {host} does not answer: {why}")
 
     async def _note(self, refused: GitHubError) -> None:
         if isinstance(refused, RateLimited) and self.on_limited and refused.retry_after:

@@ -18,7 +18,7 @@ from structlog.contextvars import bound_contextvars
 from bot.data.request import QueuedKind, RunRequest, StartOutcome, StartResult
 from bot.data.run import Lane, Run, RunId, StopReason, now
 from bot.errors import TryLater
-from bot.storage.client import UNREACHABLE, CancellableRedis
+from bot.storage.client import UNREACHABLE, CancellableRedis, describe_redis_error
 from bot.storage.keys import DELIVERY_SECONDS
 from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
@@ -199,7 +199,7 @@ class JobWorker:
                 logger.warning("Command %s: %s: %s", request.id, error, error.__cause__)
                 return error.after
             except UNREACHABLE as error:
-                logger.warning("Command %s: Redis: %s", request.id, error)
+                logger.warning("Command %s: Redis: %s", request.id, describe_redis_error(error))
                 return OFFER_SECONDS
             except UnreadableRecord as error:
                 logger.error("Command %s: %s", request.id, error)  # noqa: TRY400 - the sentence says all

@@ -36,7 +36,13 @@ from bot.server import metrics
 from bot.server.connections import BodyReader, BodyRefused, RefusalLog
 from bot.server.run_routes import RunRoutes
 from bot.settings import Settings, SettingsError
-from bot.storage.client import REDIS_ERRORS, UNREACHABLE, Outage, explain_outage
+from bot.storage.client import (
+    REDIS_ERRORS,
+    UNREACHABLE,
+    Outage,
+    describe_redis_error,
+    explain_outage,
+)
 from bot.storage.storage import Storage
 from bot.webhooks.decide import companion_update, read_request
 from bot.webhooks.labels import BotNames
@@ -71,14 +77,14 @@ class NoWorkerWatch:
     Logs once that Redis is away or takes no writes, at the start too.
     """
 
-    def __init__(self, settings: Settings, queue: RunQueue) -> None:
+    def __init__(self, settings: Settings, queue: RunQueue, outage: Outage) -> None:
         self._settings = settings
         self._storage = queue.storage
         self._queue = queue
         self._since = now()
         """Replaces the last heartbeat where Redis has none."""
         self._logged = False
-        self._outage = Outage()
+        self._outage = outage
         self._announcer: QueueAnnouncer | None = None
 
     async def run(self) -> None:
@@ -151,6 +157,7 @@ class WebhookHandler:
             settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
         )
         self.queue = RunQueue(self.storage)
+        self.outage = Outage()
         self.deliveries: Counter[int] = Counter()
         self._names = BotNames.of(settings)
         self._names_until = 0.0
@@ -193,7 +200,8 @@ class WebhookHandler:
             return self._refuse_for_redis(request.delivery, error)
 
     def _refuse_for_redis(self, delivery: str, error: Exception) -> Response:
-        logger.warning("Delivery %s refused: Redis: %s", delivery[:40], error)
+        why = describe_redis_error(error)
+        logger.warning("Delivery %s refused: Redis: %s", delivery[:40], why)
         return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
 
     async def _stop_run(self, request: StopRequest) -> Response:
@@ -305,8 +313,9 @@ class WebhookHandler:
             await self.storage.check_writes()
             living = await self.storage.workers.list_living() if workers else None
         except REDIS_ERRORS as error:
-            logger.warning("Not ready: Redis: %s", error)
+            self.outage.begin(error)
             return JSONResponse({"ready": False, "reason": f"{explain_outage(error)}."}, 503)
+        self.outage.end()
         if living == []:
             return JSONResponse({"ready": False, "reason": "No worker is running."}, 503)
         return JSONResponse({"ready": True})
@@ -317,7 +326,7 @@ class WebhookHandler:
             found = await self.storage.run_queries.load_totals()
             workers = await self.storage.workers.list_living()
         except REDIS_ERRORS as error:
-            logger.warning("Metrics are incomplete: Redis: %s", error)
+            logger.warning("Metrics are incomplete: Redis: %s", describe_redis_error(error))
             found, workers = None, []
         text = metrics.render_metrics(found, workers, self.deliveries)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -333,7 +342,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
-        watch = asyncio.create_task(NoWorkerWatch(settings, intake.queue).run())
+        watch = asyncio.create_task(NoWorkerWatch(settings, intake.queue, intake.outage).run())
         try:
             yield
         finally:

@@ -184,6 +184,7 @@ def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
         OneEnd(app),
         http=GuardedProtocol,
         log_config=None,
+        log_level="warning",  # `serve` says itself that it listens
         access_log=False,
         server_header=False,
         proxy_headers=False,  # who connects is who connects, whatever X-Forwarded-For says

@@ -25,7 +25,7 @@ from starlette.responses import (
 from bot.data.run import Run, RunId
 from bot.server.connections import STREAM_SUFFIX
 from bot.settings import Settings
-from bot.storage.client import REDIS_ERRORS
+from bot.storage.client import REDIS_ERRORS, describe_redis_error
 from bot.storage.storage import Storage
 from pipeline.run_errors import UnreadableRecord
 
@@ -277,5 +277,5 @@ class RunRoutes:
 
 
 def _unavailable(error: Exception) -> Response:
-    logger.warning("A page could not be shown: Redis: %s", error)
+    logger.warning("A page could not be shown: Redis: %s", describe_redis_error(error))
     return PlainTextResponse("Redis does not answer. Try again later.", 503)

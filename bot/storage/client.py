@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -61,8 +62,11 @@ class WritesRefused(redis.exceptions.ReadOnlyError):
 
 
 def describe_redis_error(error: BaseException) -> str:
+    """Why a command failed; of a connection, its address and our words."""
     cause = connection_cause(error)
     text = " ".join(str(error).split())[:300]
+    if cause and (place := re.search(r" connecting to (\S+?)\.(?: |$)", text)):
+        return f"{place[1]}: {cause}"
     return f"{text} ({cause})" if cause and cause.lower() not in text.lower() else text
 
 
@@ -272,11 +276,17 @@ class Outage:
     def __init__(self) -> None:
         self._pause = 0.0
 
+    def begin(self, error: BaseException) -> None:
+        """Log the outage if it is new."""
+        if not self._pause:
+            why = describe_redis_error(error)
+            logger.warning("%s (%s); waiting for it.", explain_outage(error), why)
+            self._pause = FIRST_PAUSE / 2
+
     async def wait(self, error: BaseException) -> None:
         """Log the outage if it is new, then sleep: longer each time, two seconds at most."""
-        if not self._pause:
-            logger.warning("%s (%s); waiting for it.", explain_outage(error), error)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
+        self.begin(error)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
         await asyncio.sleep(self._pause)
 
     async def repeat(self, seconds: float, act: Callable[[], Awaitable[object]]) -> None:

@@ -204,4 +204,7 @@ async def test_a_retry_is_logged_with_its_host_cause_and_wait(
         await GitHubApp(away).load_registration()
     said = [one.getMessage() for one in caplog.records if one.name == "bot.github.http"]
     assert said
-    assert all(re.search(r"127\.0\.0\.1 does not answer \(.+\); again in \d", one) for one in said)
+    assert all(
+        re.search(r"127\.0\.0\.1 does not answer: nothing listens.+; again in \d", one)
+        for one in said
+    )

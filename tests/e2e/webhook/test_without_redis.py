@@ -1,6 +1,7 @@
 """The server when Redis is away: it says so, accepts nothing, and recovers by itself."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 
 import httpx
@@ -99,6 +100,22 @@ async def test_a_server_that_starts_without_redis_says_so_once(
         own_redis_server.start()
         while len(said()) == 1:
             await asyncio.sleep(0.01)
+
+
+async def test_an_outage_that_only_a_probe_meets_is_told_once_and_so_is_its_end(
+    client: httpx.AsyncClient, own_redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    assert (await client.get("/readyz")).status_code == 200
+    own_redis_server.stop()
+    for _ in range(2):
+        assert (await client.get("/readyz")).status_code == 503
+    own_redis_server.start()
+    for _ in range(2):
+        assert (await client.get("/readyz")).status_code == 200
+    said = [one.message for one in caplog.records if "Redis" in one.message]
+    assert len(said) == 2, said
+    assert re.search(r"127\.0\.0\.1:\d+: nothing listens there", said[0])
 
 
 async def test_a_frozen_redis_is_answered_before_github_gives_up(

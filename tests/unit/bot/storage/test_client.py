@@ -14,6 +14,7 @@ from bot.server.connections import serve_app
 from bot.settings import Settings
 from bot.storage.client import (
     UNREACHABLE,
+    describe_redis_error,
     open_redis,
     plain_client,
     waiting_client,
@@ -21,6 +22,18 @@ from bot.storage.client import (
 from bot.storage.storage import Storage
 from tests.support.redis import RedisServer
 from tests.support.redis_topologies import run_one_sentinel
+
+
+@pytest.mark.parametrize(
+    ("place", "cause"), [("localhost:1", "nothing listens"), ("nowhere.invalid:1", "is not known")]
+)
+async def test_why_there_is_no_connection_is_said_with_the_address(place: str, cause: str) -> None:
+    async with open_redis(f"redis://:secret@{place}/0", timeout=5) as redis:
+        with pytest.raises(UNREACHABLE) as failed:
+            await redis.ping()
+    said = describe_redis_error(failed.value)
+    assert said.startswith(f"{place}: ")
+    assert cause in said
 
 
 async def test_a_task_that_talks_to_redis_can_be_cancelled_at_any_moment(
