@@ -179,7 +179,7 @@ class Sweep:
             except UNREACHABLE:
                 raise
             except BotError as error:
-                logger.warning("Could not %s: %s", what, error)
+                logger.warning("Could not %s: %s", what, error.__cause__ or error)
             except Exception:  # a bug here must not end the runs of this worker
                 logger.exception("Could not %s", what)
 

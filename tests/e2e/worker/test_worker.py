@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from bot.data.failure import Failure
 from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome
 from bot.data.run import Login, RepoRef, Run, RunId, RunStatus, now
-from bot.errors import LeaseLost, TryLater
+from bot.errors import GitHubUnavailable, LeaseLost, TryLater, translate_errors
 from bot.queue.sweep import SweepActions
 from bot.queue.worker import Worker
 from bot.settings import Settings, Timings
@@ -379,12 +379,13 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
     await running
 
 
-@pytest.mark.parametrize("error", [TryLater(Failure.GITHUB_UNAVAILABLE, after=1), KeyError("x")])
+@pytest.mark.parametrize("error", [GitHubUnavailable("x: github.test: 502"), KeyError("x")])
 async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     async def unreachable(cursors: Cursors) -> AsyncIterator[RunRequest]:
-        raise error
+        with translate_errors():
+            raise error
         yield  # makes this an iterator
 
     run_id = await ask(runs)
@@ -396,3 +397,4 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     assert run is not None
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert "Could not look on GitHub for what was missed" in caplog.text
+    assert isinstance(error, KeyError) or "github.test: 502" in caplog.text
