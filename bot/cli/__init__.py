@@ -92,7 +92,9 @@ def _run(args: argparse.Namespace, command: str) -> int:
         code = int(args.run(args))
         sys.stdout.flush()
     except SettingsError as error:
-        return _print_error(str(error), USAGE)
+        file = getattr(args, "env_file", None)
+        read = f" {file} was read." if file and "is not set" in str(error) else ""
+        return _print_error(f"{error}{read}", USAGE)
     except BrokenPipeError:  # as when piping into `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED

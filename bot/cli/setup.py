@@ -35,7 +35,10 @@ def check_writable(file: Path) -> None:
                 f"{file} already names an App. Remove it there, or give another --env FILE."
             )
         file.parent.mkdir(exist_ok=True)  # no more of what may be a typing mistake
+        is_new = not file.exists()
         os.close(_open_private(file))
+        if is_new:  # the commands would read it as one that `setup` has written
+            file.unlink()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text"
         raise EnvFileError(f"Cannot write {file}: {reason}.") from None

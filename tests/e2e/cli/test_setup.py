@@ -234,6 +234,12 @@ def test_a_file_that_names_an_app_is_not_written_over(tmp_path: Path) -> None:
         check_writable(file)
     file.write_text("CAPUCHIN_GITHUB_APP_ID=\n")
     check_writable(file)
+    assert file.exists()
+
+
+def test_a_setup_that_is_interrupted_leaves_no_file(tmp_path: Path) -> None:
+    check_writable(tmp_path / "env")
+    assert not (tmp_path / "env").exists()
 
 
 def test_a_place_that_cannot_be_written_is_reported_before_anything_is_created(

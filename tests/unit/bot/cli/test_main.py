@@ -70,6 +70,12 @@ def test_what_is_not_set_is_one_sentence(
     assert len(err.splitlines()) == 1
 
 
+def test_the_file_that_lacks_a_variable_is_named(tmp_path: Path) -> None:
+    (tmp_path / "env").touch()
+    _, _, err = here("serve", "--env", str(tmp_path / "env"))
+    assert f"{tmp_path / 'env'} was read." in err
+
+
 def test_a_file_of_variables_is_read_and_the_environment_wins(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
