@@ -67,7 +67,8 @@ class LiveDisplay(Display):
 
     def show_edit(self, diff: str) -> None:
         lines = printable(diff).splitlines()
-        shown = Syntax("\n".join(lines[:MOST_LINES]), "diff", background_color="default")
+        text = "\n".join(lines[:MOST_LINES])  # in the terminal's own colors
+        shown = Syntax(text, "diff", theme="ansi_dark", background_color="default")
         self._console.print(shown)
         if len(lines) > MOST_LINES:
             self.say(f"... {pluralize(len(lines) - MOST_LINES, 'more line')}")

@@ -29,7 +29,7 @@ from sandbox.frozen import replace
 
 STAGE_TITLES: Final[dict[Stage, str]] = {
     "environment": "Install the repository",
-    "context": "Find the code that matters",
+    "context": "Check the issue and find the code",
     "edits": "Write edits and scripts",
     "choice": "Run the tests and choose",
     "reproduction": "Show the fix with a test",

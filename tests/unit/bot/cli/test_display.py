@@ -71,12 +71,13 @@ def test_a_terminal_shows_stages_counts_cost_and_time_in_place() -> None:
     assert "700 of 1,400" in plain
     assert re.search(r"\d:\d\d so far · \$0\.25 of at most \$10\.00", plain)
     last = plain[plain.rindex("✔ Install the repository") :]
-    assert re.search(r"✔ Find the code that matters\s+(?!0:00)\d:\d\d", last)
+    assert re.search(r"✔ Check the issue and find the code\s+(?!0:00)\d:\d\d", last)
     assert re.search(r"✔ Write edits and scripts\s+2 edits", last)
     assert "· Run the tests and choose" in last
     assert last.rstrip().endswith("... 20 more lines\r\nFix: it adds.")
     removed, added = (re.findall(rf"(\x1b\[[\d;]+m){line}", text)[0] for line in ("-   ", "[+]   "))
     assert removed != added
+    assert "38;" not in removed + added, "the terminal's own colors can be read on its background"
     assert plain.startswith("Working on the last commit.")
 
 
