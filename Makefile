@@ -38,7 +38,7 @@ check: lint supply test-all ## what CI asks of a change: lint, types, arrows, su
 count: ## lines, modules, constants, options, floors and circles (ARGS=--parts)
 	@$(BIN)/python deploy/count.py $(ARGS)
 
-lint: packages
+lint: packages ## format, lint, types, arrows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright

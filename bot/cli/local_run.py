@@ -5,6 +5,7 @@ import asyncio
 import dataclasses
 import hashlib
 import json
+import re
 import shlex
 import signal
 import sys
@@ -456,13 +457,17 @@ async def finish(
 def end_sentence(report: Report, done: str, took: str) -> str:
     """The last line on a terminal; `done` names a success."""
     spent = describe_dollars(report.dollars)
-    summary = f"{report.title or report.reason}, {took}, {spent} at list prices"
+    title = re.sub(r"(?i)^fix(\([^)]{0,60}\))?: ", "", report.title)  # the verdict says it
+    summary = f"{title or report.reason}, {took}, {spent} at list prices"
     if report.outcome == "fix" and report.confidence is not None:
         summary += f", {report.confidence:.0%} likely to be right"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()
     if report.proven is False and report.outcome == "fix":
         verdict = "Fix shown by a test; the repository's own tests do not prove it"
-    return f"{verdict}: {summary}."
+    is_said = report.reason == report.outcome and not title
+    return (
+        f"{verdict}{summary.removeprefix(report.reason)}." if is_said else f"{verdict}: {summary}."
+    )
 
 
 def _tell_files(out: Path) -> None:

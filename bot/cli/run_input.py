@@ -108,7 +108,7 @@ async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store)
     head = (await list_refs(repo)).get("HEAD")
     if head is None:
         raise WrongUsage(f"{repo} has no commits yet: commit its files first.")
-    print_progress(f"Working on the last commit, {head[:10]}. Uncommitted changes are ignored.")
+    print_progress(f"Working on the last commit, {head[:10]}; what is not committed is left out.")
     start = Start(repository=str(repo), issue=digest, base_commit=head)
     await save_start(store, out, start)
     return start
@@ -130,7 +130,7 @@ async def load_start(store: Store, out: Path, repository: str, digest: str) -> S
         return None
     if (start.repository, start.issue) != (repository, digest):
         raise WrongUsage(f"{out} contains another run: choose another --out.")
-    print_progress(f"Continuing the run in {out}.")
+    print_progress(f"Going on in {out}, with commit {start.base_commit[:10]}.")
     return start
 
 

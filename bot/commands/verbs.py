@@ -449,7 +449,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "use": Verb(
         "Put another of my edits into my pull request: A is the one I chose.",
         use,
-        words="B",
+        words="B [anyway]",
         places=EVERYWHERE,
     ),
     "more": Verb(

@@ -150,7 +150,8 @@ class Refusal:
     def _quote(self, key: str) -> str:
         if self.is_page:
             return ""
-        said = [text for name, text in _walk(self.body) if name not in (_NAMES | {"param", "loc"})]
+        left_out = _NAMES | {"param", "loc", "request_id"}
+        said = [text for name, text in _walk(self.body) if name not in left_out]
         text = " ".join(" ".join(said)[:_READABLE].split())
         text = text.replace(key, "…") if len(key) > 3 else text
         shown = "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -364,12 +364,13 @@ async def test_a_refusal_is_told_as_what_it_is(case: int) -> None:
 
 
 async def test_what_the_service_said_is_kept_for_the_operator_without_the_key() -> None:
-    said = refusal("Key sk-0123456789 is\n\x1b[31m unknown " + "x" * 500, 401)
+    text = "Key sk-0123456789 is\n\x1b[31m unknown " + "x" * 500
+    said = answer({"request_id": "req_01", "error": {"message": text}}, 401)
     async with asking(lambda body: said) as at:
         with pytest.raises(WrongKey) as caught:
             await at.ask()
     words = caught.value.words
-    assert words.startswith("Key … is")
+    assert words.startswith("Key … is")  # and not an id of the request
     assert words.isprintable()
     assert len(words) <= 200
     assert "unknown" not in str(caught.value)

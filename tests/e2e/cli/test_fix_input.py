@@ -281,7 +281,7 @@ async def test_changes_that_are_not_committed_are_left_out_and_reported(
     local_fix.commit({"till.txt": "x"})
     (local_fix.repo / "new.py").write_text("x = 1\n")
     assert await local_fix.fix() == local_run.NO_FIX
-    assert "ncommitted" in capsys.readouterr().err
+    assert "not committed" in capsys.readouterr().err
 
 
 async def test_an_environment_that_fails_is_reported_with_its_command_and_the_logs_end(

@@ -1,10 +1,16 @@
-"""A signal ends a command as Ctrl-C does: what it opened is closed."""
+"""How a command ends: its last line, and a signal, which closes what it opened as Ctrl-C does."""
 
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from bot.cli.local_run import end_sentence
+from bot.cli.report import build_report
+from bot.data.job import Outcome
+from pipeline.data.types import CommitSha, NoFix, Selection
+from tests.support.data.publishing import a_selection
 
 WORK = """
 import asyncio, sys
@@ -31,3 +37,13 @@ def test_a_signal_closes_what_is_open(number: signal.Signals) -> None:
         process.send_signal(number)
         assert process.stdout.read() == "closed\n"
         assert process.wait(300) == 128 + number
+
+
+@pytest.mark.parametrize(
+    ("result", "once"), [(NoFix(reason="out of budget"), "budget"), (a_selection(), "fix")]
+)
+def test_the_last_line_does_not_repeat_itself(result: NoFix | Selection, once: str) -> None:
+    report = build_report(Outcome(result, ()), CommitSha("0" * 40))
+    title = {"title": "Fix: In shop"} if report.title else {}
+    said = end_sentence(report.model_copy(update=title), "Proven fix", "a minute")
+    assert said.casefold().count(once) == 1
