@@ -11,7 +11,7 @@ from bot.comments.vote_table import render_vote_table
 from bot.data.failure import SENTENCES
 from bot.data.job import Outcome
 from bot.data.marks import EDIT_TABLE
-from bot.data.run import Run
+from bot.data.run import Run, RunStatus
 from bot.errors import SwapRefused
 from bot.safe_text import block, code, details, prose
 from pipeline.data.suite_reports import TestOutcome
@@ -19,7 +19,7 @@ from pipeline.data.types import NoFix, Selection
 from pipeline.languages.registry import read_test_outcome
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
-from prompts.text import agree, pluralize
+from prompts.text import agree, pluralize, shorten
 
 
 class PullCandidates(NamedTuple):
@@ -91,7 +91,19 @@ def render_swap(run: Run, number: int, selection: Selection) -> str:
     )
 
 
-def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
+def describe_use(run: Run) -> str:
+    """What came of `use`, in a sentence; empty while nothing has. Untrusted."""
+    letter = to_letter(run.candidate - 1)
+    if run.status is RunStatus.SWAPPED:
+        return f"#{run.pull_request} now holds edit {letter}."
+    if run.swap_problem is None:
+        return ""
+    row, said = SENTENCES["no_swap"][run.swap_problem], shorten(run.facts.words, 600)
+    return row["sentence"].format(number=run.pull_request, letter=letter, words=said).strip()
+
+
+def render_no_swap(run: Run, refused: SwapRefused, name: str, told_on: int = 0) -> str:
+    """`told_on`: the pull request that has this text with what is long; it is left out here."""
     letter = to_letter(run.candidate - 1)
     if test := refused.test:
         path = code(test.path) if test.is_committed else "(the script alone)"
@@ -99,10 +111,12 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
         if read_test_outcome(test.path, test.after) == "fails":
             why = f"Edit {letter} fails the reproduction test {path}."
         log = details("Output", block(test.after.output, 4000))
+        log = f"#{told_on} has the test's output." if told_on else log
         why += f" `/{name} use {letter} anyway` takes the edit without the test.\n\n{log}"
     elif refused.edit is not None:
         again = f"`/{name} use {letter}` then tries it again, and asks no model for it."
-        why = "\n\n".join((publish_reason(refused.facts), again, fold_selection(refused.edit)))
+        edit = f"#{told_on} has the edit." if told_on else fold_selection(refused.edit)
+        why = "\n\n".join((publish_reason(refused.facts), again, edit))
     else:
         why = SENTENCES["no_swap"][refused.problem]["sentence"].format(
             number=refused.number, letter=letter, words=prose(refused.facts.words, 600)

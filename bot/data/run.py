@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, NewType
 
 from pydantic import Field
 
-from bot.data.failure import NO_FACTS, Failure, FailureFacts
+from bot.data.failure import NO_FACTS, Failure, FailureFacts, SwapProblem
 from pipeline.data.types import CommitSha, NoFixReason
 from sandbox.frozen import Frozen
 
@@ -249,6 +249,8 @@ class Run(Frozen):
     no_fix: NoFixReason | None = None
     """For NO_FIX."""
     failure: Failure | None = None
+    swap_problem: SwapProblem | None = None
+    """For USE that was refused."""
     facts: FailureFacts = NO_FACTS
     dollars: float = 0.0
     confidence: float | None = None

@@ -113,15 +113,19 @@ class StatusComment:
             except GitHubError:  # the next update follows; the final comment is retried
                 pass
 
-    async def finish(self, run: Run, text: str) -> Run:
-        """Write the final comment, then clean up the issue; returns `run` with its comment."""
-        comment = await self.write(run, text, last=True)
+    async def finish(self, run: Run, text: str, *, brief: str = "") -> Run:
+        """Write the final comment, then clean up the issue; returns `run` with its comment.
+
+        `brief`: what the issue has of `text` where that stands on the pull request.
+        """
         if run.asked_on:
             marker = make_marker("result", f"run={run.id}")
             await self._lease.require()
             with suppress(Forbidden, NotFound):  # locked, or gone
                 body = f"{text}\n\n{marker}\n"
                 await self._repo.issues.comment_once(run.asked_on, marker, body)
+                text = brief or text
+        comment = await self.write(run, text, last=True)
         run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
         await self._lease.save(replace(run, status=RunStatus.RUNNING))
         return await self.clean_up(run)

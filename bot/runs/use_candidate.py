@@ -7,6 +7,7 @@ Every effect is find-or-create, as in `bot.runs.publish`.
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from bot.comments import candidates, pull_request
@@ -118,16 +119,23 @@ async def use_candidate(ctx: IssueRun) -> Run:
     Raises:
         SandboxError, GitHubError, GitFailed, LeaseLost.
     """
+    opener = await ctx.storage.runs.get_readable(ctx.run.published_run)
     try:
-        opener = await ctx.storage.runs.get_readable(ctx.run.published_run)
         if opener is not None and opener.pull_request is None:
             return await propose_edit(ctx, opener)
         source = await _load_source(ctx)
         text = await _swap(ctx, source)
     except SwapRefused as refused:
-        ended = replace(ctx.run, status=RunStatus.REFUSED)
-        text = candidates.render_no_swap(ended, refused, ctx.settings.app_name)
-        return await ctx.status.finish(ended, text)
+        ended = replace(
+            ctx.run,
+            status=RunStatus.REFUSED,
+            swap_problem=refused.problem,
+            facts=refused.facts,
+            pull_request=opener.pull_request if opener else None,
+            pull_request_url=opener.pull_request_url if opener else "",
+        )
+        render = partial(candidates.render_no_swap, ended, refused, ctx.settings.app_name)
+        return await ctx.status.finish(ended, render(), brief=render(ended.asked_on))
     swapped = replace(
         ctx.run,
         status=RunStatus.SWAPPED,

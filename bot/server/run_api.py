@@ -27,7 +27,8 @@ class RunRow(Frozen):
     pull_request: int | None
     pull_request_url: str
     reason: str
-    """For `no fix`, the pipeline's reason, and for `failed` the failure; else empty."""
+    """For `no fix`, the pipeline's reason, for `failed` the failure, and for `use` that was
+    refused why; else empty."""
 
 
 class RunRows(Frozen):
@@ -48,6 +49,6 @@ def to_rows(listing: RunListing, page: int) -> RunRows:
 
 def _to_row(run: Run) -> RunRow:
     state = state_of(run)
-    reason = run.failure or run.no_fix or ""
+    reason = run.failure or run.no_fix or run.swap_problem or ""
     same = {name: getattr(run, name) for name in RunRow.model_fields if name in Run.model_fields}
     return RunRow(**same, repository=run.repo.full_name, state=state, reason=reason)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeVar
 
+from bot.comments.candidates import describe_use
 from bot.comments.run_details import destinations_note, external_hosts
 from bot.comments.status import STAGE_TITLES
 from bot.data.progress import STAGES, Progress, Stage
@@ -24,6 +25,7 @@ from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.run_errors import UnreadableRecord
+from pipeline.selection.verdict import to_letter
 from pipeline.workflows.outcome import load_context, load_end
 from pipeline.workflows.revise import REVISING_KEY, ReviseState
 from prompts.text import shorten
@@ -142,7 +144,7 @@ class EnvironmentShown(NamedTuple):
 
 
 class RemarkShown(NamedTuple):
-    """What a reviewer wrote; untrusted."""
+    """What a person asked for; untrusted."""
 
     by: str
     text: str
@@ -180,14 +182,19 @@ async def load_report(
     batch = await _load(store.load(BATCH_KEY, FeedbackBatch))
     revised = await _load(store.load(REVISING_KEY, ReviseState))
     chosen = end if isinstance(end, Selection) and end.decided_by != "person" else None
+    said = [(one.by, one.text) for one in (batch.remarks[:20] if batch else ())]
+    answer = revised.answer if revised else ""
+    if run.mode is Mode.USE:
+        said = [(run.asked_by, f"use {to_letter(run.candidate - 1)}{' anyway' * run.anyway}")]
+        answer = describe_use(run)
     return RunReport(
         title=title,
         confidence=chosen.confidence if chosen else None,
         remarks=tuple(
-            RemarkShown(make_visible(one.by), make_visible(shorten(one.text, MOST_SAID)))
-            for one in (batch.remarks[:20] if batch else ())
+            RemarkShown(make_visible(by), make_visible(shorten(text, MOST_SAID)))
+            for by, text in said
         ),
-        answer=make_visible(shorten(revised.answer, MOST_SAID)) if revised else "",
+        answer=make_visible(shorten(answer, MOST_SAID)),
         timeline=load_timeline(run, progress, ledger),
         edits=build_edit_table(end) if end else None,
         files=_show_files(await _load_context(store, end)),

@@ -87,7 +87,11 @@ class TriedAttempt(Frozen):
 
     def line(self) -> str:
         """One line for a person. Untrusted."""
-        how = self.health.summary() if self.health else f"not installed: {self._cause()}"
+        how = f"not installed: {self._cause()}"
+        if self.health:
+            how = self.health.summary()
+        elif self.image:
+            how = "installed as in an earlier run, where it was checked"
         return " ".join(f"{self.summary.rstrip('. ')}: {how}".split())
 
     def _cause(self) -> str:

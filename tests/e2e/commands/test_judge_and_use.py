@@ -87,6 +87,12 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert "`tests/test_total_subtracts.py`" in said
     assert "`/capuchin use B anyway`" in said
     assert pull.head_sha == chosen_head
+    refused = await run_of(recorded_bot, issue)
+    assert (refused.swap_problem, refused.pull_request) == ("test fails", pull.number)
+    assert "<details>" in said  # asked here, so that the test's output is here
+    assert "<details>" in await told(recorded_bot, pull, "/capuchin use B")
+    said = recorded_bot.comments_of(issue)[-1]
+    assert (f"#{pull.number} has" in said, "<details>" in said) == (True, False)
     with executions() as ran:
         said = await told(recorded_bot, pull, "/capuchin use B anyway")
     assert ran == ["command"]  # the reproduction test; the others ran with it in the first run

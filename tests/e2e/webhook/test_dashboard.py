@@ -191,6 +191,19 @@ async def test_a_follow_up_shows_what_was_asked_and_answered(
     assert page.index("<b>bob:</b>") < asked < answered
 
 
+async def test_use_shows_what_was_asked_and_why_it_was_refused(
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
+) -> None:
+    run, lease = await begun(storage, mode=Mode.USE, candidate=2, anyway=True)
+    pull = {"pull_request": 9, "pull_request_url": "https://github.com/acme/shop/pull/9"}
+    await lease.finish(replace(run, status=RunStatus.REFUSED, swap_problem="already there", **pull))
+    page = (await client.get(address(settings, run))).text
+    asked, answered = page.index(">use B anyway<"), page.index("#9 already holds edit B.")
+    assert page.index("/pull/9") < page.index("<b>&lt;b&gt;ann:</b>") < asked < answered
+    (row,) = (await client.get("/api/runs", headers=OPERATOR)).json()["runs"]
+    assert row["reason"] == "already there"
+
+
 async def test_a_pull_request_is_a_link_only_to_the_web(
     client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:

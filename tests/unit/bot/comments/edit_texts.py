@@ -5,7 +5,7 @@ from typing import get_args
 
 from bot.comments import candidates, pull_request, settings_file
 from bot.comments.run_details import destinations_note
-from bot.data.failure import FailureFacts
+from bot.data.failure import FailureFacts, SwapProblem
 from bot.data.github_facts import CoAuthor, Identity
 from bot.data.job import Outcome
 from bot.data.pull import CommitStyle
@@ -129,6 +129,14 @@ NOT_USED: Mapping[str, str] = {
             edit=CHOSEN,
         ),
     }.items()
+} | {
+    "use: on its page": "\n".join(
+        candidates.describe_use(replace(USED, swap_problem=problem, pull_request=12))
+        for problem in get_args(SwapProblem)
+    ),
+    "use: asked on the pull request": candidates.render_no_swap(
+        USED, SwapRefused("test fails", test=replace(PROOF, after=FAILS)), "capuchin", 12
+    ),
 }
 
 READ = replace(a_run(), skipped=SkippedComments(untrusted=2, late=1, edited=True))

@@ -119,6 +119,12 @@ def test_where_to_report_an_error_is_no_cause() -> None:
     assert line.endswith("Failed to build gem native extension.")
 
 
+def test_an_image_that_served_before_and_is_not_checked_again_counts_as_installed() -> None:
+    said = TriedAttempt(name="a", summary="Python 3.11", image="sha256:1").line()
+    assert "not installed" not in said
+    assert not said.endswith(":")
+
+
 def test_submodules_are_named_where_nothing_could_be_installed() -> None:
     record = EnvironmentRecord(tried=(TriedAttempt(name="a", summary="A", problem="It fails."),))
     assert str(explain_failure(record, ["vendor/llhttp"])) == (
