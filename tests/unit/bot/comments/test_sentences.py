@@ -279,7 +279,7 @@ ALWAYS: Final = "|".join(
         r"A passing test shows|Comment on a line or request|Requested by @alice|No run is active\.",
         r"I estimate that it is|It is so|`a\.py`|Make total\(\) add$|No fix$",
         r"\*\*I would choose `A`|Tests share a process with the edit|\d\. `",
-        r"· Show the fix with a test|☐|✅ Find the code|I am working on it, as @alice|`[\w.]+`: `",
+        r"· Show the fix with a test|☐|✅ Check the|I am working on it, as @alice|`[\w.]+`: `",
         r"This is how I would start|\*\*Where I would look|Output:|Defaults of the other keys$",
         r"(1 failed|2 stopped by a person|1 not started: .*|3 closed .*|2 open|16 opened .*)$",
     )
