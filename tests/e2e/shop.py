@@ -1,6 +1,7 @@
 """A tiny repository with a bug and a test folder, and recorded answers that find it."""
 
 from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from tests.support.texts import texts_of
 
 TITLE = "total() subtracts"
 BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."
@@ -17,29 +18,11 @@ FILES = {
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
     ".github/capuchin.yml": CONFIG,
 }
-SCRIPT = """\
-<script>
-import sys
-from shop.till import total
-
-print("total(1, 2) is", total(1, 2))
-sys.exit(0 if total(1, 2) == 3 else 2)
-</script>
-"""
+TEXTS = texts_of(__file__)
+SCRIPT: str = TEXTS["SCRIPT"]
 APPROVED = "<approve/>"
 APPROACHES = "<approaches>\n1. Add instead of subtracting.\n2. Mend the callers.\n</approaches>"
-PROOF = """\
-<test_file>
-from shop.till import total
-
-
-def test_total_adds():
-    assert total(1, 2) == 3
-</test_file>
-<title>Make total() add</title>
-<cause>`total()` subtracted its second argument. Thanks @everyone, fixes #999.</cause>
-<change>It adds now.</change>
-"""
+PROOF: str = TEXTS["PROOF"]
 
 
 def edit(after: str, *, path: str = "shop/till.py", before: str = "    return a - b") -> str:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final
 
 from tests.kubernetes.cgroups import CgroupFolder
+from tests.support.texts import texts_of
 
 KERNEL_SETTINGS: Final = (
     "vm/overcommit_memory",
@@ -20,23 +21,8 @@ KERNEL_SETTINGS: Final = (
     "net/ipv4/ip_forward",
 )
 """What kubelets and network plugins set for the whole machine; here they write to files instead."""
-PREPARE: Final = """
-set -e
-for at in /var/lib /var/log; do
-    mkdir -p "$0$at/upper" "$0$at/work"
-    mount -t overlay overlay -o "lowerdir=$at,upperdir=$0$at/upper,workdir=$0$at/work" "$at"
-done
-mount -t tmpfs tmpfs /run
-for setting in "$@"; do
-    [ -e "/proc/sys/$setting" ] || continue
-    mkdir -p "$0/sys/$(dirname "$setting")"
-    cat "/proc/sys/$setting" > "$0/sys/$setting"
-    mount --bind "$0/sys/$setting" "/proc/sys/$setting"
-done
-echo ready
-trap '' CHLD  # whoever is left over needs nobody to wait for it
-exec cat      # until standard input ends, even if we were killed
-"""
+TEXTS = texts_of(__file__)
+PREPARE: str = TEXTS["PREPARE"]
 
 
 class Namespaces:

@@ -25,6 +25,7 @@ from tests.support.data.learning_rows import (
     train_command,
     write_learning_rows,
 )
+from tests.support.texts import texts_of
 
 
 @pytest.fixture
@@ -132,36 +133,8 @@ def test_all_weights_of_a_policy_are_trained_without_an_adapter(
     assert main([*reward, "--set", "full=true"]) == 2
 
 
-SERVED = """
-import json, sys
-sys.path.append(sys.argv[1])
-from transformers import AutoTokenizer
-from pipeline.lab.learning.trainer.train_tokens import (
-    conversation_examples, preference_example, verdict_example)
-from pathlib import Path
-tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
-found = []
-for kind in ("policy", "prm", "orm"):
-    for line in (Path(sys.argv[3]) / f"{kind}.jsonl").open():
-        row = json.loads(line)
-        served = tokenizer.apply_chat_template(
-            row["prompt"], add_generation_prompt=True, tokenize=False)
-        if kind == "orm":
-            one = preference_example(tokenizer, row)
-            asked, answers = one["prompt_ids"], [one["chosen_ids"], one["rejected_ids"]]
-            wanted = [row["chosen"], row["rejected"]]
-        else:
-            one = verdict_example(tokenizer, row) if kind == "prm" else conversation_examples(
-                tokenizer, row, 9999, thinks=False, thoughts=True)[0][0]
-            cut = one["labels"].count(-100)
-            assert one["labels"][cut:] == one["input_ids"][cut:]
-            asked, answers, wanted = one["input_ids"][:cut], [one["input_ids"][cut:]], [
-                row["completion"]]
-        found.append([
-            kind, tokenizer.decode(asked) == served, tokenizer(served)["input_ids"] == asked,
-            [tokenizer.decode(a) for a in answers], [w[0]["content"] for w in wanted]])
-print(json.dumps(found))
-"""
+TEXTS = texts_of(__file__)
+SERVED: str = TEXTS["SERVED"]
 
 
 def test_the_tokens_trained_on_are_the_tokens_served(

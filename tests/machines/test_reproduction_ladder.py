@@ -17,6 +17,7 @@ from tests.support.data.solver_shop import (
     simple,
 )
 from tests.support.fakes import Answer, ScriptedModel
+from tests.support.texts import texts_of
 
 WORDS = "<title>Add up</title>\n<cause>The sign.</cause>\n<change>It adds.</change>"
 OWN_TEST = (
@@ -175,17 +176,8 @@ async def test_a_repository_may_want_nothing_unproven(shop: Shop) -> None:
     assert no.edits.confidence is not None
 
 
-RUNTESTS = """\
-import argparse, sys, unittest
-parser = argparse.ArgumentParser()
-parser.add_argument("modules", nargs="*")
-parser.add_argument("--verbosity")
-parser.add_argument("--parallel")
-options = parser.parse_args()
-sys.path.insert(0, sys.path[0] + "/..")
-suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules or ["till.tests"])
-sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
-"""
+TEXTS = texts_of(__file__)
+RUNTESTS: str = TEXTS["RUNTESTS"]
 TILL_CASE = """\
 import unittest
 from shop.till import count, total

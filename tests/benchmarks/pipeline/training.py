@@ -17,6 +17,7 @@ from pipeline.lab.learning.records import ReplyRow, write_rows
 from pipeline.lab.learning.training_rows import PolicyRow, policy_rows
 from pipeline.models.base import Message
 from tests.benchmarks.table import Row
+from tests.support.texts import texts_of
 
 PYTHON = Path("build/learn/bin/python")
 ROOT = Path(__file__).parents[3]
@@ -27,48 +28,10 @@ SHAPES = {
     "editor of 8 replies": (8, 15_000, 500, 300),
 }
 """By kind: replies, then words of the context, of a result and of a reply."""
-_TOKENISE = """
-import json, resource, sys
-sys.path.append(sys.argv[1])
-from pathlib import Path
-from pipeline.lab.learning.trainer import tokenise
-assert tokenise.main(Path(sys.argv[2])) == 0
-most = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF,
-        resource.RUSAGE_CHILDREN)]
-print(json.dumps([one / 1000 for one in most]))
-"""
-_OPEN = """
-import json, resource, sys
-sys.path.append(sys.argv[1])
-from pathlib import Path
-from pipeline.lab.learning.trainer.train import open_examples
-out = Path(sys.argv[2])
-files = [out / "tokens" / name for name in
-         json.loads((out / "tokens.json").read_text())["sides"]["train"]["files"]]
-examples = open_examples("policy", files)
-lengths = examples["length"][:]
-print(json.dumps([len(lengths), sum(lengths)]))
-if len(sys.argv) > 3:
-    private = lambda: next(int(line.split()[1]) for line in open("/proc/self/status")
-                           if line.startswith("RssAnon")) / 1000
-    before = most = private()
-    for at in range(0, len(examples), 2):
-        batch = examples[at : at + 2]
-        most = max(most, private() if at % 200 == 0 else 0)
-    print(json.dumps([most, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
-"""
-_PADDING = """
-import json, random, sys
-sys.path.append(sys.argv[1])
-from pipeline.lab.learning.trainer.train import group_by_length, measure_padding
-chance = random.Random(0)
-lengths = [int(float(usual) * chance.uniform(0.3, 1.7)) for usual in sys.argv[2:]
-           for _ in range(400)]
-order = list(range(len(lengths)))
-chance.shuffle(order)
-print(json.dumps([measure_padding(lengths, some, 2)
-                  for some in (order, group_by_length(lengths, 8))]))
-"""
+TEXTS = texts_of(__file__)
+_TOKENISE: str = TEXTS["_TOKENISE"]
+_OPEN: str = TEXTS["_OPEN"]
+_PADDING: str = TEXTS["_PADDING"]
 _LISTS = """
 import json, resource, sys
 from datasets import Dataset

@@ -16,6 +16,7 @@ from sandbox.execution.session import SandboxSession
 from sandbox.frozen import replace
 from sandbox.program import Ending
 from tests.support.docker import build_environment, make_tree
+from tests.support.texts import texts_of
 
 COMMAND = PythonCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
@@ -107,19 +108,8 @@ async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
     assert hung.suite.execution.limit == "idle"
 
 
-RAISING = """\
-import unittest
-
-class Raising(unittest.TestCase):
-    def test_raise(self):
-        open("/nonexistent")
-
-    def test_compare(self):
-        self.assertEqual(1, 2)
-
-    def test_fetch(self):
-        raise ConnectionRefusedError("Connection refused")
-"""
+TEXTS = texts_of(__file__)
+RAISING: str = TEXTS["RAISING"]
 
 
 async def test_which_exception_ended_a_test_is_known(

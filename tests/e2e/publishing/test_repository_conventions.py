@@ -12,19 +12,10 @@ from tests.e2e.harness import BotHarness
 from tests.support.github.hub import LocalHub
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
+from tests.support.texts import texts_of
 
-TEMPLATE = """\
-<!-- Please read CONTRIBUTING first. -->
-## Description
-
-## Motivation and Context
-
-## How Has This Been Tested?
-
-Closes #
-
-- [x] I have read the contributing guide
-"""
+TEXTS = texts_of(__file__)
+TEMPLATE: str = TEXTS["TEMPLATE"]
 
 
 async def published(manual_bot: BotHarness, **files: str) -> Repo:

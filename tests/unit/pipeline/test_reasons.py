@@ -5,26 +5,10 @@ import time
 import pytest
 
 from pipeline.reasons import MOST_HOSTS, find_blocked_hosts
+from tests.support.texts import texts_of
 
-SAYS = {
-    "curl: (6) Could not resolve host: api.example.org": "api.example.org",
-    "fatal: unable to access 'https://u@git.example.org/x/': Could not resolve host: "
-    "git.example.org": "git.example.org",
-    "ssh: Could not resolve hostname Build.example.org: Temporary failure in name "
-    "resolution": "build.example.org",
-    "HTTPSConnectionPool(host='pypi.org', port=443): Max retries exceeded with url: /simple/x/ "
-    "(Caused by NameResolutionError(\"HTTPSConnection(host='pypi.org', port=443): Failed to "
-    "resolve 'pypi.org' ([Errno -3] Temporary failure in name resolution)\"))": "pypi.org",
-    "[cause]: Error: getaddrinfo EAI_AGAIN api.example.org\n    at x (node:dns)": "api.example.org",
-    "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo ENOTFOUND "
-    "registry.npmjs.org": "registry.npmjs.org",
-    "wget: unable to resolve host address ‘www.example.org’": "www.example.org",
-    'could not translate host name "db" to address: Name or service not known': "db",
-    "Cannot connect to host a.example.org:443 ssl:default [None]": "a.example.org",
-    "curl: (7) Failed to connect to 10.0.0.5 port 80 after 0 ms: Couldn't connect": "10.0.0.5",
-    "curl: (7) Failed to connect to 2001:DB8::1 port 80 after 0 ms: no": "2001:db8::1",
-    "connect ENETUNREACH 192.0.2.1:443 - Local (0.0.0.0:0)": "192.0.2.1",
-}
+TEXTS = texts_of(__file__)
+SAYS: dict[str, str] = TEXTS["SAYS"]
 
 
 @pytest.mark.parametrize(("output", "host"), SAYS.items())

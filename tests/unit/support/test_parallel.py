@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.support.parallel import FileScheduling
+from tests.support.texts import texts_of
 
 ROOT = Path(__file__).parents[3]
 CONFTEST = """\
@@ -17,22 +18,8 @@ def pytest_xdist_make_scheduler(config, log):
 """
 ONE = "def test_{0}():\n    pass\n"
 CRASHES = "import os\n\ndef test_crashes():\n    os._exit(3)\n\ndef test_after():\n    pass\n"
-ENDS = """\
-def test_ends(request):
-    mine = next(p for p in request.config.pluginmanager.get_plugins() if hasattr(p, "torun"))
-    with mine.torun.lock() as left:
-        left.clear()
-    mine.handle_command(("shutdown", {}))
-
-def test_next():
-    pass
-
-def test_after():
-    pass
-
-def test_last():
-    pass
-"""
+TEXTS = texts_of(__file__)
+ENDS: str = TEXTS["ENDS"]
 
 
 def run(folder: Path, processes: int, files: dict[str, str]) -> str:

@@ -11,21 +11,10 @@ from bot.cli.report import build_report
 from bot.data.job import Outcome
 from pipeline.data.types import CommitSha, NoFix, Selection
 from tests.support.data.publishing import a_selection
+from tests.support.texts import texts_of
 
-WORK = """
-import asyncio, sys
-from bot.cli.local_run import run_interruptible
-
-async def work():
-    try:
-        print("open", flush=True)
-        await asyncio.sleep(60)
-    finally:
-        await asyncio.sleep(0)
-        print("closed", flush=True)
-
-sys.exit(run_interruptible(work()))
-"""
+TEXTS = texts_of(__file__)
+WORK: str = TEXTS["WORK"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -13,22 +13,11 @@ from structlog.contextvars import bound_contextvars
 
 from bot.settings import Settings
 from bot.telemetry.log import REDACTED, build_formatter, list_secrets, watch_loop
+from tests.support.texts import texts_of
 
 EVIL = "a\nERROR forged \x1b[31m\u202e"
-CODE = """
-import logging, sys
-from structlog.contextvars import bound_contextvars
-from bot.telemetry.log import configure_logging
-from bot.settings import Settings
-configure_logging(Settings.from_env({"CAPUCHIN_LOG_FORMAT": sys.argv[1]}))
-with bound_contextvars(run="r1", issue=7, repository="acme/x\\n"):
-    logging.getLogger("bot.x").warning("repository %s", "a\\nERROR forged \\x1b[31m")
-logging.getLogger("httpx").info("too chatty")
-try:
-    raise ValueError("b\\x1b[31m")
-except ValueError:
-    logging.exception("it broke")
-"""
+TEXTS = texts_of(__file__)
+CODE: str = TEXTS["CODE"]
 
 
 def log(log_format: str) -> list[str]:

@@ -18,26 +18,12 @@ from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel
+from tests.support.texts import texts_of
 
 ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
-RELEVANT = {
-    "RELEVANCE: relevant\nSUMMARY: It adds.": "It adds",
-    "**RELEVANCE: Relevant**\n**Summary:** It adds.": "It adds",
-    "Relevance: Relevant.\n\nSummary: One.\n\nTwo paragraphs.": "One. Two paragraphs",
-    "RELEVANCE: *relevant*\nSUMMARY - It adds": "It adds",
-    "relevance:RELEVANT\nsummary:It adds": "It adds",
-    "Let me see.\n\n## Relevance: `relevant`\n## Summary: It adds": "It adds",
-    "RELEVANCE: relevant\nIt adds.": "It adds",
-    "Relevance: yes\nSummary: x": "x",
-    '{"relevant": true, "summary": "It adds."}': "It adds",
-    'Here you are:\n```json\n{"Relevant": "Yes", "Summary": "It adds."}\n```': "It adds",
-    '{"relevant": true, "summary": "It ad': "It ad",
-    "- **Relevant**: yes\n- **Summary**: It adds": "It adds",
-    "Yes. It adds.": "It adds",
-    "I think that this file is highly relevant: it adds.": "it adds",
-    "relevant\n\nIt adds.": "It adds",
-}
+TEXTS = texts_of(__file__)
+RELEVANT: dict[str, str] = TEXTS["RELEVANT"]
 
 
 @pytest.mark.parametrize("reply", RELEVANT)

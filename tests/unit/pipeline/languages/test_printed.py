@@ -14,17 +14,10 @@ from pipeline.languages.registry import (
     show_end,
 )
 from sandbox.program import Execution
+from tests.support.texts import texts_of
 
-OUTPUT = """\
-tests/test_a.py ...F                                                    [ 80%]
-                                                                         [100%]
-=================================== FAILURES ===================================
-____________________________________ test_d ____________________________________
------------------------------ Captured stdout call -----------------------------
-dir/test_it.py .                                                         [100%]
-=========================== short test summary info ============================
-FAILED tests/test_a.py::test_d
-"""
+TEXTS = texts_of(__file__)
+OUTPUT: str = TEXTS["OUTPUT"]
 
 
 def test_progress_that_a_test_printed_is_evidence() -> None:
@@ -163,23 +156,7 @@ def test_a_long_chain_of_calls_is_shown_by_its_ends() -> None:
     assert "E   OSError: no network" in shown
 
 
-SYMPY = """\
-sets/tests/test_sets.py[2] .F                                             [FAIL]
-
-______________________________ slowest tests ________________________________
-test_difference - Took 12.1 seconds
-________________________________________________________________________________
-___________________ sympy/sets/tests/test_sets.py:test_difference ______________
-Traceback (most recent call last):
-AssertionError
-________________________________________________________________________________
-________________________ sympy/sets/tests/test_sets.py:test_b __________________
-Traceback (most recent call last):
-ValueError
-
-============ tests finished: 1 passed, 2 failed, in 0.10 seconds =============
-DO *NOT* COMMIT!
-"""
+SYMPY: str = TEXTS["SYMPY"]
 
 
 def test_sympys_traceback_is_shown_in_place_of_its_slowest_tests() -> None:

@@ -30,6 +30,7 @@ from sandbox.program import Execution
 from tests.support.data.diffs import diff_of
 from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
+from tests.support.texts import texts_of
 
 COUNT = FILES["tests/test_till.py"]
 DIFF = """\
@@ -259,19 +260,8 @@ async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     )
 
 
-CLOCKS = """
-import time, unittest, unittest.mock
-
-class ClockTest(unittest.TestCase):
-    def test_clock(self):
-        names = ["time.perf_counter"]
-        if "_pytest" in __import__("sys").modules:
-            names.append("_pytest.timing.perf_counter")
-        for name in names:
-            one = unittest.mock.patch(name, return_value=1e6)
-            one.start()
-            self.addClassCleanup(one.stop)
-"""
+TEXTS = texts_of(__file__)
+CLOCKS: str = TEXTS["CLOCKS"]
 
 
 @pytest.mark.parametrize("command", [PYTEST, ("python", "-m", "unittest", "tests.test_clock")])
@@ -519,17 +509,7 @@ async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> Non
     assert run.suite.offline == tuple(f"test_own.py::test_{name}" for name in apart)
 
 
-OWN_SCRIPT = """\
-import argparse, sys, unittest
-parser = argparse.ArgumentParser()
-parser.add_argument("modules", nargs="*")
-parser.add_argument("--verbosity")
-parser.add_argument("--parallel")
-options = parser.parse_args()
-sys.path.insert(0, sys.path[0] + "/..")
-suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules or ["till.tests"])
-sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
-"""
+OWN_SCRIPT: str = TEXTS["OWN_SCRIPT"]
 TILL_CASE = SUITES["TILL_CASE"]
 
 
@@ -631,15 +611,7 @@ async def test_an_example_that_cannot_start_hides_no_near_test(
     assert report.broken == ("tests/test_till.py::test_count",)
 
 
-ENDLESS_TESTS = """\
-import time
-
-def test_first():
-    pass
-
-def test_second():
-    time.sleep(600)
-"""
+ENDLESS_TESTS: str = TEXTS["ENDLESS_TESTS"]
 
 
 async def test_a_run_that_the_time_cuts_short_keeps_its_results_to_itself(tmp_path: Path) -> None:

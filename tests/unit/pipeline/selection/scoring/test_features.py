@@ -27,20 +27,11 @@ from pipeline.selection.scoring.features import (
     similarities,
 )
 from tests.support.data.diffs import diff_of
+from tests.support.texts import texts_of
 
 ISSUE = "total() in till.py subtracts prices instead of adding them: TypeError is raised for None"
-BASE = """
-import math
-
-def total(prices):
-    result = 0
-    for price in prices:
-        result -= price
-    return result
-
-def mean(prices):
-    return total(prices) / len(prices)
-"""
+TEXTS = texts_of(__file__)
+BASE: str = TEXTS["BASE"]
 
 
 def edit(line: str, after: str = "") -> str:

@@ -30,6 +30,7 @@ from sandbox.guest.installer.resolve import (
     last_line,
 )
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
+from tests.support.texts import texts_of
 
 BUILD = """\
   × Failed to build `pylibmc==1.6.3`
@@ -302,18 +303,8 @@ def test_what_installed_nothing_is_no_command_and_a_long_one_is_marked_as_cut() 
     assert uv.commands[0].endswith("x [...]")
 
 
-VERSIONEER = """\
-def get_keywords():
-    git_refnames = "$Format:%d$"
-    git_full = "$Format:%H$"
-    return {"refnames": git_refnames, "full": git_full}
-
-
-def get_config():
-    cfg = VersioneerConfig()
-    cfg.tag_prefix = "v"
-    return cfg
-"""
+TEXTS = texts_of(__file__)
+VERSIONEER: str = TEXTS["VERSIONEER"]
 
 
 def test_versioneer_is_told_the_version_as_the_archive_of_a_release_tells_it(
