@@ -108,7 +108,8 @@ def _describe_others(
     equal = len([c for c in same if c not in table.taken_over and c != candidate])
     if count > 2 and equal:
         verb, rest = agree(equal, "makes", "make"), count - 1
-        which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
+        everyone = "both" if rest == 2 else f"all {rest}"
+        which = f"{everyone if equal == rest else f'{equal} of the {rest}'} other edits"
         return [f"{which} {verb} the same change"]
     return ["no other edit makes the same change"] if count > 2 else []
 
