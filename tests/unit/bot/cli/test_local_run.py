@@ -10,6 +10,7 @@ from bot.cli.local_run import end_sentence
 from bot.cli.report import build_report
 from bot.data.job import Outcome
 from pipeline.data.types import CommitSha, NoFix, Selection
+from sandbox.frozen import replace
 from tests.support.data.publishing import a_selection
 from tests.support.texts import texts_of
 
@@ -33,6 +34,7 @@ def test_a_signal_closes_what_is_open(number: signal.Signals) -> None:
 )
 def test_the_last_line_does_not_repeat_itself(result: NoFix | Selection, once: str) -> None:
     report = build_report(Outcome(result, ()), CommitSha("0" * 40))
-    title = {"title": "Fix: In shop"} if report.title else {}
-    said = end_sentence(report.model_copy(update=title), "Proven fix", "a minute")
+    if report.title:
+        report = replace(report, title="Fix: In shop")
+    said = end_sentence(report, "Proven fix", "a minute")
     assert said.casefold().count(once) == 1
