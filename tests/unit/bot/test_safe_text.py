@@ -1,8 +1,5 @@
 """Untrusted text can notify, link, hide or close nothing, and steers no terminal."""
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from bot.cli.display import print_progress
@@ -18,8 +15,9 @@ from bot.safe_text import (
     prose,
     script_block,
 )
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 SPLIT = "\u200b"
 

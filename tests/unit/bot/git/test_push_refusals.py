@@ -1,15 +1,13 @@
 """What git's words mean where a remote takes no push: a rule, or a moment in which GitHub fails."""
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from bot.errors import GitHubUnavailable, PushRejected
 from bot.git.mirrors import translate_failure
 from pipeline.codebase.git import GitFailed
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 
 def refuse(*said: str, why: str = "pre-receive hook declined") -> Exception:

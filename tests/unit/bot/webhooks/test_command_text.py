@@ -1,15 +1,13 @@
 """Which comments are commands, and which only look like one."""
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from bot.commands import verbs
 from bot.data.request import Command
 from bot.webhooks.command_text import VERBS, is_talk, nearest_verb, parse_command
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 
 @pytest.mark.parametrize(

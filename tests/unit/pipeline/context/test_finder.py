@@ -1,4 +1,3 @@
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,9 @@ from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel
 from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
-TEXTS = texts_of(__file__)
-RELEVANT: dict[str, str] = TEXTS["RELEVANT"]
+RELEVANT: dict[str, str] = ROWS["RELEVANT"]
 
 
 @pytest.mark.parametrize("reply", RELEVANT)

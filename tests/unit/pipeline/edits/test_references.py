@@ -1,4 +1,3 @@
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,9 @@ from pipeline.data.types import Issue
 from pipeline.edits.references import drop_made_up_numbers, find_made_up_numbers
 from tests.support.data.diffs import diff_of
 from tests.support.data.local_git import repository
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 ISSUE = Issue(repository="acme/shop", number=7236, title="Tear down twice", body="Since #7100.")
 

@@ -1,13 +1,11 @@
 """What could forge results is named; what honest edits hold is not."""
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from pipeline.edits.suspicious import find_suspicious
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 
 def added(path: str, *lines: str, new: bool = True) -> str:

@@ -1,8 +1,5 @@
 """What an attempt says of its Python."""
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from pipeline.environment.health import Health
@@ -19,8 +16,9 @@ from pipeline.environment.record import (
 )
 from sandbox.frozen import replace
 from sandbox.guest.image.choose_python import failure_sentence
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 
 def test_the_pythons_of_the_sandbox_are_known_where_it_lacks_the_wanted_one() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -27,11 +26,10 @@ from sandbox.program import SCRIPT_PATH, Execution
 from tests.support.data.repositories import make_codebase
 from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
-TEXTS = texts_of(__file__)
-GO_REPORT: str = TEXTS["GO_REPORT"]
-CARGO_REPORT: str = TEXTS["CARGO_REPORT"]
+GO_REPORT: str = ROWS["GO_REPORT"]
+CARGO_REPORT: str = ROWS["CARGO_REPORT"]
 MEMBERS_REPORT = """\
      Running unittests src/lib.rs (target/debug/deps/alpha-0b1c)
 test any ... ok
@@ -56,7 +54,7 @@ RSPEC_REPORT = json.dumps(
         ]
     }
 )
-TRX_REPORT: str = TEXTS["TRX_REPORT"]
+TRX_REPORT: str = ROWS["TRX_REPORT"]
 """As MSTest and xUnit have it: the second names tests with their class."""
 JEST_REPORT = json.dumps(
     {
@@ -262,8 +260,8 @@ def test_a_script_has_a_program_rules_and_a_control_that_fails(language: Languag
     assert "abc" in control or ("exit 86" in control and "1 ] && exit 0" not in control)
 
 
-RUST_SCRIPT: str = TEXTS["RUST_SCRIPT"]
-GO_SCRIPT: str = TEXTS["GO_SCRIPT"]
+RUST_SCRIPT: str = ROWS["RUST_SCRIPT"]
+GO_SCRIPT: str = ROWS["GO_SCRIPT"]
 
 
 def test_a_rust_script_is_a_crate_of_its_own_and_keeps_its_names() -> None:

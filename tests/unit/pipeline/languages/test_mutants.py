@@ -1,13 +1,11 @@
 """Edits with one thing wrong, in each language that has a grammar."""
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from pipeline.languages.mutants import MOST_MUTANTS, spoil
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 HEAD = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n"
 ONE = "@@ -1,2 +1,2 @@\n def f(a):\n-    return a\n+    return a == 1\n"

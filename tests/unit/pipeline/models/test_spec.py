@@ -1,7 +1,6 @@
 """Models as people write them; their prices, clients and destinations."""
 
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,9 @@ from pipeline.models.spec import (
     price_table,
     read_prices,
 )
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 
 @pytest.mark.parametrize(

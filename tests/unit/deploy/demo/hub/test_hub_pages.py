@@ -1,8 +1,6 @@
 """The hub's pages are complete, and safe with untrusted text."""
 
 import re
-import tomllib
-from pathlib import Path
 
 import httpx
 import pytest
@@ -13,8 +11,9 @@ from capuchin_demo.hub import pull_actions as pulls
 from capuchin_demo.hub.hub_pages import render_markdown
 from capuchin_demo.hub.state import Pull, Repo, Visitor
 from tests.support.github.hub import LocalHub
+from tests.support.texts import texts_of
 
-ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROWS = texts_of(__file__)
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
