@@ -19,7 +19,7 @@ from bot.data.removed_settings import REMOVED
 from bot.data.run import RunId
 from bot.errors import BotError
 from pipeline.data.options import Generator, Strategy
-from pipeline.models.spec import OPENAI_URL, ModelSpec
+from pipeline.models.spec import OPENAI_URL, ModelSpec, PriceTable, read_prices
 
 
 class Timings(BaseModel):
@@ -281,6 +281,10 @@ class ModelSettings(_Section):
     the sandbox cluster."""
     prices_file: Path | None = None
     """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
+
+    def read_prices(self) -> PriceTable:
+        """The prices in force. Raises PricesInvalid."""
+        return read_prices(self.prices_file, self.own_hosts.split(","))
 
     def find_key(self, spec: ModelSpec) -> ModelKey:
         """The API key that the service of `spec` gets."""

@@ -47,7 +47,6 @@ from pipeline.models.spec import (
     look_up,
     parse_spec,
     parse_specs,
-    read_prices,
 )
 from sandbox.connection_errors import is_nobody_there
 from sandbox.frozen import Frozen
@@ -249,7 +248,7 @@ async def check_prices(settings: Settings) -> str:
 def load_prices(settings: Settings) -> PriceTable:
     """The prices in force. Raises CheckFailed: the operator's file is invalid."""
     with _name_failure("Correct the file, or unset CAPUCHIN_PRICES_FILE.", PricesInvalid):
-        return read_prices(settings.prices_file, settings.own_hosts.split(","))
+        return settings.read_prices()
 
 
 async def check_chat(settings: Settings, field: str) -> str:

@@ -30,11 +30,11 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from pipeline.models.spec import PricesInvalid, read_prices
+    from pipeline.models.spec import PricesInvalid
 
     settings = Settings.from_env()
     try:
-        table = read_prices(settings.prices_file, settings.own_hosts.split(","))
+        table = settings.read_prices()
     except PricesInvalid as error:
         raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
     rows = _list_models(settings, table)

@@ -46,7 +46,6 @@ from pipeline.models.spec import (
     look_up,
     parse_spec,
     parse_specs,
-    read_prices,
 )
 from pipeline.models.wrappers import (
     RETRY_WAITS,
@@ -155,7 +154,7 @@ def check_models(
             is invalid.
     """
     try:
-        read_prices(settings.prices_file, settings.own_hosts.split(","))
+        settings.read_prices()
     except PricesInvalid as error:
         raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
     for field_name in roles:
@@ -197,7 +196,7 @@ def warn_of_settings(settings: ModelSettings) -> None:
     """Log variables that have no effect, and models that are counted at a price we assume."""
     for sentence in (*find_unknown_variables(), *find_trimmed_variables()):
         logger.warning("%s", sentence)
-    table = read_prices(settings.prices_file, settings.own_hosts.split(","))
+    table = settings.read_prices()
     for text in filter(None, (settings.solver_model, settings.scout_model)):
         for spec in parse_specs(text):
             found = look_up(spec, table)
@@ -217,9 +216,7 @@ def solver_sees(settings: ModelSettings) -> bool:
     """Whether the solver reads pictures, as the list of prices says."""
     try:
         specs = parse_specs(settings.solver_model)
-        return look_up(
-            specs[0], read_prices(settings.prices_file, settings.own_hosts.split(","))
-        ).profile.vision
+        return look_up(specs[0], settings.read_prices()).profile.vision
     except (ValueError, PricesInvalid):  # its first call reports it
         return False
 
@@ -285,7 +282,7 @@ class ModelFactory:
         self, context: ModelContext, specs: Iterable[ModelSpec]
     ) -> "AsyncGenerator[_ModelBuilder]":
         try:
-            prices = await asyncio.to_thread(read_prices, self._settings.prices_file)
+            prices = await asyncio.to_thread(self._settings.read_prices)
         except PricesInvalid as error:
             raise ModelMisconfigured(f"CAPUCHIN_PRICES_FILE: {error}") from None
         await self._served.fetch(specs, prices)

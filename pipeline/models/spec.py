@@ -1,7 +1,7 @@
 """A model as people write it; its price, window and destination."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
@@ -274,7 +274,7 @@ def _build_profile(
 def _is_free(base_url: str | None, table: PriceTable) -> bool:
     """Whether the host is the operator's own; no service is sold at a name without a dot."""
     host = _normalise_host(urlsplit(base_url or "").hostname or "")
-    if any(host == paid or host.endswith(f".{paid}") for paid in table.paid_hosts):
+    if _is_within(host, table.paid_hosts):
         return False
     return is_own(host, table.own_hosts) or (bool(host) and not {".", ":"} & {*host})
 
@@ -316,7 +316,7 @@ def is_own(host: str, declared: Collection[str] = ()) -> bool:
     tomorrow. A host whose models cost money is never the operator's own.
     """
     host = _normalise_host(host)
-    if any(host == paid or host.endswith(f".{paid}") for paid in price_table().paid_hosts):
+    if _is_within(host, price_table().paid_hosts):
         return False
     if host == "localhost":
         return True
@@ -330,6 +330,10 @@ def is_own(host: str, declared: Collection[str] = ()) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return any(address in network for network in _PRIVATE_NETWORKS)
+
+
+def _is_within(host: str, domains: Iterable[str]) -> bool:
+    return any(host == one or host.endswith(f".{one}") for one in domains)
 
 
 def _normalise_host(host: str) -> str:

@@ -53,7 +53,7 @@ from pipeline.lab.solving import (
 )
 from pipeline.models.base import Price
 from pipeline.models.metering import LEDGER_KEY, Ledger
-from pipeline.models.spec import look_up, parse_specs, read_prices
+from pipeline.models.spec import look_up, parse_specs
 from pipeline.replay import NotInBundle, load_question
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
@@ -152,7 +152,7 @@ async def evaluate_solved(
 
 def _read_prices(accounts: Sequence[Account], settings: Settings) -> dict[str, Price]:
     """The list prices of the accounts' models, by the names that the services gave."""
-    table = read_prices(settings.prices_file, settings.own_hosts.split(","))
+    table = settings.read_prices()
     texts = filter(None, (settings.solver_model, settings.scout_model))
     specs = [spec for text in texts for spec in parse_specs(text)]
     prices: dict[str, Price] = {}
