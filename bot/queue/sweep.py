@@ -20,7 +20,7 @@ from bot.data.request import (
     StartOutcome,
 )
 from bot.data.run import IssueSnapshot, Login, Mode, RunId, Stop, StopReason
-from bot.errors import BotError
+from bot.errors import BotError, RunFailed, TryLater
 from bot.queue.jobs import RunQueue, request_run
 from bot.queue.position import ARRIVAL_SECONDS, Announce, QueueAnnouncer
 from bot.settings import Timings
@@ -179,7 +179,8 @@ class Sweep:
             except UNREACHABLE:
                 raise
             except BotError as error:
-                logger.warning("Could not %s: %s", what, error.__cause__ or error)
+                cause = error.__cause__ if isinstance(error, TryLater | RunFailed) else None
+                logger.warning("Could not %s: %s", what, cause or error)
             except Exception:  # a bug here must not end the runs of this worker
                 logger.exception("Could not %s", what)
 
