@@ -277,9 +277,9 @@ async def exchange_code(github_url: str, code: str) -> AppRegistration:
     return AppRegistration.model_validate(made)
 
 
-_PACKAGED_PATH: Final = Path(__file__).parents[2] / "app.yml"
+_PACKAGED_PATH: Final = Path(__file__).parents[1] / "app.yml"
 """Its place in an installed package."""
-_SOURCE_PATH: Final = Path(__file__).parents[3] / "app.yml"
+_SOURCE_PATH: Final = Path(__file__).parents[2] / "app.yml"
 """Its place in the repository."""
 
 
