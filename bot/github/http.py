@@ -52,7 +52,9 @@ logger = logging.getLogger(__name__)
 
 
 def _log_retry(details: stamina.instrumentation.RetryDetails) -> None:
-    logger.warning("%s; again in %.1f s", details.caused_by, details.wait_for)
+    why, wait = details.caused_by, details.wait_for
+    keys = {"waits_for": "github", "why": f"{why}", "wait": round(wait, 1)}
+    logger.warning("%s; again in %.1f s", why, wait, extra=keys)
 
 
 stamina.instrumentation.set_on_retry_hooks([_log_retry])

@@ -190,7 +190,9 @@ class RunAttempt:
             self.lease.cause = describe_cause(later)
             await self._fail(run, later.reason)
         else:
-            logger.warning("Run %s: waiting: %s: %s", run.id, later, describe_cause(later))
+            why = describe_cause(later)
+            keys = {"waits_for": later.reason.value, "why": why, "wait": later.after}
+            logger.warning("Run %s: waiting: %s: %s", run.id, later, why, extra=keys)
             await self.lease.release(_to_waiting(run, later, since=since))
 
     async def _fail(self, run: Run, failure: Failure) -> None:

@@ -280,7 +280,8 @@ class Outage:
         """Log the outage if it is new."""
         if not self._pause:
             why = describe_redis_error(error)
-            logger.warning("%s (%s); waiting for it.", explain_outage(error), why)
+            keys = {"waits_for": "redis", "why": why}
+            logger.warning("%s (%s); waiting for it.", explain_outage(error), why, extra=keys)
             self._pause = FIRST_PAUSE / 2
 
     async def wait(self, error: BaseException) -> None:

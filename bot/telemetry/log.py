@@ -2,7 +2,8 @@
 
 Records are the standard library's. `structlog.contextvars` adds what is bound where work begins:
 `run`, `repository`, `issue` and `by` (worker), `delivery` (server and worker), `stage` (pipeline),
-and `status`, `failure` and `cause` on the line of a run's end.
+and `status`, `failure` and `cause` on the line of a run's end. Lines of a service that does not
+answer have `waits_for`, `why` and `wait` (seconds) as keys of their JSON; in text they are words.
 """
 
 import asyncio
@@ -91,6 +92,7 @@ def build_formatter(
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(allow=("waits_for", "why", "wait")),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     render = _render_text if log_format == "text" else _render_json

@@ -16,10 +16,15 @@ from typing import Any, Final
 
 import pytest
 from prometheus_client import generate_latest
+from redis.exceptions import RedisError
+from stamina.instrumentation import RetryDetails
 
 from bot.data.run import Run
+from bot.errors import GitHubUnavailable
+from bot.github.http import _log_retry  # pyright: ignore[reportPrivateUsage]
 from bot.server.app import create_app
 from bot.settings import Settings
+from bot.storage.client import Outage
 from bot.telemetry.log import build_formatter
 from bot.telemetry.measurements import METRICS
 from bot.telemetry.tracing import tracing
@@ -104,6 +109,17 @@ async def test_a_record_of_the_server_names_the_delivery() -> None:
     (refused,) = (record for record in records if record["logger"] == "bot.server.app")
     assert "guid" in refused["event"]
     assert (refused["delivery"], refused["repository"]) == ("guid", "acme/shop")
+
+
+def test_a_wait_has_its_service_its_cause_and_its_seconds_as_keys() -> None:
+    with log_of("bot") as records:
+        Outage().begin(RedisError("gone"))
+        why = GitHubUnavailable("GET /user: github.test: 502")
+        _log_retry(RetryDetails("GET", (), {}, 1, 2.04, 0.0, why))
+    assert [(r["waits_for"], r["why"], r.get("wait")) for r in records] == [
+        ("redis", "gone", None),
+        ("github", "GET /user: github.test: 502", 2.0),
+    ]
 
 
 @pytest.mark.parametrize("command", ["serve", "worker"])
