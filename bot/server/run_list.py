@@ -110,22 +110,35 @@ def list_runs(runs: Sequence[Run], wanted: RunFilter, *, most: int) -> RunListin
 
 
 def group_follow_ups(runs: Sequence[Run]) -> list[tuple[Run, list[Run]]]:
-    """The runs in order, each with the follow-ups of its pull request.
+    """The runs in order, each with what came after it on its pull request.
 
     Where the run that opened it is not among them, the newest follow-up stands for it.
     """
-    opened = {(run.repo.id, run.pull_request): run for run in runs if run.pull_request}
+    opened = {
+        (run.repo.id, run.pull_request): run
+        for run in runs
+        if run.pull_request and not _find_tended(run)
+    }
     groups: dict[RunId, list[Run]] = {}
     newest: dict[tuple[int, int], Run] = {}
     for run in runs:
-        about, head = (run.repo.id, run.issue), run
-        if run.mode.is_follow_up:
+        head = run
+        if pull := _find_tended(run):
+            about = (run.repo.id, pull)
             head = opened.get(about) or newest.setdefault(about, run)
         groups.setdefault(head.id, []).append(run)
     by_id = {run.id: run for run in runs}
     return [
         (by_id[head], [run for run in group if run.id != head]) for head, group in groups.items()
     ]
+
+
+def _find_tended(run: Run) -> int | None:
+    """The pull request that was there before the run, and that it was about."""
+    if run.mode.is_follow_up:
+        return run.issue
+    swaps = run.status is RunStatus.SWAPPED or run.swap_problem is not None
+    return run.pull_request if swaps else None
 
 
 def state_of(run: Run) -> str:

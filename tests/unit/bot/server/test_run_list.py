@@ -19,6 +19,7 @@ from bot.server.run_list import (
     list_runs,
     summarize_days,
 )
+from sandbox.frozen import replace
 from tests.support.data.publishing import a_run
 
 TODAY = date(2026, 3, 1)
@@ -88,9 +89,11 @@ def test_follow_ups_stand_under_the_run_that_opened_their_pull_request() -> None
 
     opened = a_run(id=RunId("opened"), issue=7, pull_request=12)
     other = a_run(id=RunId("other"), issue=12)
-    runs = [tended("new", 12), other, tended("old", 12), opened, tended("b", 20), tended("a", 20)]
+    used = replace(opened, id=RunId("used"), mode=Mode.USE, status=RunStatus.SWAPPED)
+    runs = [tended("new", 12), used, other, tended("old", 12), opened]
+    runs += [tended("b", 20), tended("a", 20)]
     assert [(run.id, [one.id for one in below]) for run, below in group_follow_ups(runs)] == [
-        ("opened", ["new", "old"]),
+        ("opened", ["new", "used", "old"]),
         ("other", []),
         ("b", ["a"]),
     ]
