@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace, command: str) -> int:
         sys.stdout.flush()
     except SettingsError as error:
         file = getattr(args, "env_file", None)
-        read = f" {file} was read." if file and "is not set" in str(error) else ""
+        read = f" {file} was read." if file else ""
         return _print_error(f"{error}{read}", USAGE)
     except BrokenPipeError:  # as when piping into `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
