@@ -138,7 +138,7 @@ def run_command(args: argparse.Namespace) -> int:
         kind = "" if isinstance(error, OtherFormat) else f"{type(error).__name__}: "
         sys.stderr.write(f"capuchin: {kind}{error}\n")
         if args.solve or (args.grade and args.out):
-            sys.stderr.write("Run it again with the same folder to continue.\n")
+            sys.stderr.write("Once that is mended, run it again with the same folder.\n")
         return FAILED
     return FIXED
 

@@ -604,6 +604,6 @@ def _run(action: Callable[[argparse.Namespace], None], args: argparse.Namespace)
         return USAGE
     except _FAILURES as error:
         sys.stderr.write(f"capuchin: {error}\n")
-        sys.stderr.write("Run it again with the same folder to continue.\n")
+        sys.stderr.write("Once that is mended, run it again with the same folder.\n")
         return FAILED
     return 0
