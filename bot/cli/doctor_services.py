@@ -48,7 +48,7 @@ from pipeline.models.spec import (
     parse_spec,
     parse_specs,
 )
-from sandbox.connection_errors import is_nobody_there
+from sandbox.connection_errors import connection_cause, is_nobody_there
 from sandbox.frozen import Frozen
 
 
@@ -179,8 +179,16 @@ async def check_public_url(settings: Settings) -> str:
         return "CAPUCHIN_PUBLIC_URL is not set: status comments do not link to pages"
     url = f"{settings.public_url.rstrip('/')}/healthz"
     mend = "Start `capuchin serve` there, or correct CAPUCHIN_PUBLIC_URL."
+    why = "a proxy says so"
     with _name_failure(mend, httpx.HTTPError, httpx.InvalidURL, name=url):
-        answer = await _fetch(url)
+        try:
+            answer = await _fetch(url)
+        except httpx.ConnectError as error:
+            if not is_nobody_there(error):
+                raise
+            answer, why = httpx.Response(503), connection_cause(error)
+    if answer.status_code in (502, 503, 504):  # before the first start, as in `doctor && serve`
+        return f"nothing answers at {url} yet ({why}): {mend[0].lower()}{mend[1:-1]}"
     if not answer.is_success or '"ok"' not in answer.text:
         raise CheckFailed(f"another program answers at {url}", mend)
     addresses = await asyncio.to_thread(_resolve, settings.public_url)

@@ -46,6 +46,12 @@ async def test_a_public_address_on_loopback_is_nobodys_but_this_machines() -> No
             await check_public_url(Settings(public_url=url, github_url="https://192.0.2.1"))
         alone = await check_public_url(Settings(public_url=url, github_url=url))
     assert "private" in alone
+    # Before the first start; `doctor && serve` begins it.
+    assert "capuchin serve" in await check_public_url(Settings(public_url=url))
+    with github(timedelta(0), 502) as url:
+        assert "capuchin serve" in await check_public_url(Settings(public_url=url))
+    with github(timedelta(0)) as url, pytest.raises(CheckFailed, match="another program"):
+        await check_public_url(Settings(public_url=url))
 
 
 @contextmanager
