@@ -16,6 +16,8 @@ from bot.data.pull import PullRecord
 from bot.data.run import Login
 from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.followup.checks import FAILED, HeadChecks, load_checks, read_failures
+from bot.git.commits import merge_commits
+from bot.git.mirrors import Checkout
 from bot.github.actions import ACTIONS_APP
 from bot.github.repository import Repository
 from bot.runs.context import RunContext
@@ -59,6 +61,18 @@ class PullRun(RunContext):
         old, seconds = self.record, self.settings.timings.follow_up_seconds
         kept = await self.lease.storage.pulls.change(old.repo, old.pull, fields, due_in=seconds)
         return dataclasses.replace(self, record=kept or replace(old, **fields))
+
+    async def merge_with(self, tip: Checkout) -> CommitSha | None:
+        """The merge of our head into `tip`, the base branch's; None if they conflict."""
+        await self.fetch(self.pull.head_sha)
+        await self.fetch(self.record.base)
+        return await merge_commits(
+            tip.git_dir,
+            base=self.record.base,
+            ours=self.pull.head_sha,
+            theirs=tip.base,
+            identity=self.repo.identity,
+        )
 
     async def drop_record(self) -> None:
         await self.lease.require()

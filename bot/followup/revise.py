@@ -20,7 +20,7 @@ from bot.followup.feedback import (
     answer_reviews,
 )
 from bot.followup.schedule import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
-from bot.git.commits import create_commit, is_merge_of, merge_commits, push, read_changes
+from bot.git.commits import create_commit, is_merge_of, push, read_changes
 from bot.git.mirrors import Checkout
 from bot.repo_config.model import is_named
 from bot.runs.signed_commits import prepare_push
@@ -129,7 +129,7 @@ async def rebase_on_conflict(ctx: PullRun, tip: Checkout) -> PullRun:
         return ctx
     if clash is None:
         known = ctx.record.unresolved_head == ctx.pull.head_sha or is_paused(ctx)
-        if known or await _merges_cleanly(ctx, tip) or not await claim_rebase(ctx):
+        if known or await ctx.merge_with(tip) or not await claim_rebase(ctx):
             return ctx
         clash = Conflict(tip=tip.base, head=ctx.pull.head_sha)
         await ctx.work.save(CONFLICT_KEY, clash)
@@ -165,19 +165,6 @@ async def _rewrite_on_base(ctx: PullRun, clash: Conflict, branch: str) -> PullRu
     sha = ctx.pull.head_sha
     await ctx.comment_once(Note.REBASED.format(head=sha[:7]), make_marker("rebased", sha))
     return ctx
-
-
-async def _merges_cleanly(ctx: PullRun, tip: Checkout) -> bool:
-    await ctx.fetch(ctx.pull.head_sha)
-    await ctx.fetch(ctx.record.base)
-    both = await merge_commits(
-        tip.git_dir,
-        base=ctx.record.base,
-        ours=ctx.pull.head_sha,
-        theirs=tip.base,
-        identity=ctx.repo.identity,
-    )
-    return both is not None
 
 
 async def _review_task(ctx: PullRun, batch: FeedbackBatch, code: Codebase) -> RevisionTask:

@@ -187,14 +187,6 @@ class FollowUpRun:
             return await self.fail(failed, lease)
         return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
 
-    async def fail(self, run: Run, lease: Lease) -> Run:
-        """End a run that failed; reports it only where a reviewer waits for an answer."""
-        return await self._report_end(run, lease)
-
-    async def stop(self, run: Run, lease: Lease) -> Run:
-        """As `fail`; feedback that was written before the stop is not followed any more."""
-        return await self._report_end(run, lease)
-
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
         """See `RunHandler.is_still_valid`."""
         return await self._finisher.is_still_valid(run, stop)
@@ -203,7 +195,9 @@ class FollowUpRun:
     def _finisher(self) -> RunFinisher:
         return RunFinisher(self.settings, self.github)
 
-    async def _report_end(self, run: Run, lease: Lease) -> Run:
+    async def fail(self, run: Run, lease: Lease) -> Run:
+        """End a run that failed, reported only where a reviewer waits for an answer, or that was
+        stopped: feedback from before the stop is not followed any more."""
         run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
@@ -232,6 +226,8 @@ class FollowUpRun:
         except GitHubError:  # we may not, for now
             pass
         return await with_spending(run, lease)
+
+    stop = fail
 
     async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:
         await repo.check_permissions()

@@ -8,7 +8,7 @@ from bot.data.job import EVIDENCE_RUNS, VerificationRequest
 from bot.data.run import Mode
 from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.followup.feedback import PullRun
-from bot.git.commits import merge_commits, read_changes
+from bot.git.commits import read_changes
 from bot.git.mirrors import Checkout
 from bot.github.checks import Check, Conclusion
 from pipeline.codebase.commit import Codebase
@@ -37,8 +37,9 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
     if not ctx.record.command:
         await _write_check(ctx, "neutral", *followup.NO_TEST, "")
         return await ctx.update_record(verified=now_at, evidence_confirmed=False)
-    head = await ctx.fetch(ctx.pull.head_sha)
-    commit = await _merge_with_base(ctx, tip, head)
+    head = ctx.pull.head_sha
+    is_ours = ctx.record.is_ours(head)
+    commit = await ctx.merge_with(tip) if is_ours else (await ctx.fetch(head)).base
     if commit is None:
         await _write_check(ctx, "neutral", *followup.describe_conflict(tip.branch), "")
         return await ctx.update_record(verified=now_at, evidence_confirmed=False)
@@ -53,20 +54,6 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
         followup.check_text(found),
     )
     return await ctx.update_record(verified=now_at, evidence_confirmed=found.verdict == "shown")
-
-
-async def _merge_with_base(ctx: PullRun, tip: Checkout, head: Checkout) -> CommitSha | None:
-    """The commit to test; None if head and base conflict."""
-    if not ctx.record.is_ours(head.base):
-        return head.base
-    await ctx.fetch(ctx.record.base)
-    return await merge_commits(
-        tip.git_dir,
-        base=ctx.record.base,
-        ours=head.base,
-        theirs=tip.base,
-        identity=ctx.repo.identity,
-    )
 
 
 async def _verify(ctx: PullRun, tip: Checkout, commit: CommitSha) -> Verification:

@@ -117,20 +117,15 @@ class RunFinisher:
         if isinstance(refusal, Stranger | QuotaLimit):
             with suppress(RunFailed), translate_errors():  # locked or gone: no reply is possible
                 async with self.github.open_repository(run.repo, about=run.issue) as repo:
-                    await self._refuse(run, lease, repo, refusal)
+                    await lease.require()
+                    refusals = lease.storage.refusals
+                    await refuse(
+                        refusals, repo, run.issue, run.asked_by, refusal, request_id=run.id
+                    )
+                    await lease.require()
+                    answered = LabelSet(self.settings.label).label_to_remove(run)
+                    await repo.issues.remove_label(run.issue, answered)
         return run
-
-    async def _refuse(
-        self, run: Run, lease: Lease, repo: Repository, refusal: Stranger | QuotaLimit
-    ) -> None:
-        await lease.require()
-        await refuse(
-            lease.storage.refusals, repo, run.issue, run.asked_by, refusal, request_id=run.id
-        )
-        await lease.require()
-        await repo.issues.remove_label(
-            run.issue, LabelSet(self.settings.label).label_to_remove(run)
-        )
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
         """Whether the reason for the stop still holds: webhooks come late and out of order."""

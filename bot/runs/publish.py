@@ -73,6 +73,17 @@ class Publication:
             "fix", pull_request.pull_title(self.selection, self.run.issue)
         )
 
+    def body(self, run: Run) -> str:
+        return pull_request.pull_body(
+            run,
+            self.selection,
+            self.accounts,
+            self.template,
+            destinations=self.destinations,
+            revises=self.revises,
+            absent=self.absent,
+        )
+
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
         return self.commit_style.format_message(title, body, identity, self.co_author)
 
@@ -210,21 +221,14 @@ async def _push(publication: Publication, head: CommitSha, ctx: IssueRun) -> str
 
 async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> PullRequestFacts:
     await ctx.lease.require()
+    run = publication.run
     try:
         return await ctx.repo.pulls.open_once(
             branch=branch,
             base=ctx.checkout.branch,
             title=publication.title,
-            body=pull_request.pull_body(
-                replace(publication.run, finished_at=publication.run.finished_at or now()),
-                publication.selection,
-                publication.accounts,
-                publication.template,
-                destinations=publication.destinations,
-                revises=publication.revises,
-                absent=publication.absent,
-            ),
-            marker=pull_marker(publication.run.id),
+            body=publication.body(replace(run, finished_at=run.finished_at or now())),
+            marker=pull_marker(run.id),
             draft=publication.draft,
         )
     except (Unprocessable, Forbidden, NotFound) as error:

@@ -178,15 +178,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
     head = state.head if state.run == run.id else await _push(ctx, source, state, publication)
     await _update_record(ctx, number, head=head, pending_head="", **_name_test(selection))
     await ctx.lease.require()
-    body = pull_request.pull_body(
-        source.run,
-        selection,
-        publication.accounts,
-        publication.template,
-        destinations=publication.destinations,
-        revises=publication.revises,
-        absent=publication.absent,
-    )
+    body = publication.body(source.run)
     await ctx.repo.pulls.edit(number, title=publication.title, body=body)
     await ctx.lease.require()
     await ctx.storage.runs.create(  # verifies the evidence on the new head
