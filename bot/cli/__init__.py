@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         extra, code = _EXTRAS[error.name]
         install = f"pip install 'capuchin-bot[{extra}]'"
-        return _print_error(f"This needs {error.name}, which is not installed: {install}", code)
+        return print_error(f"This needs {error.name}, which is not installed: {install}", code)
 
 
 def _run(args: argparse.Namespace, command: str) -> int:
@@ -88,20 +88,20 @@ def _run(args: argparse.Namespace, command: str) -> int:
         read_env_file(getattr(args, "env_file", None))
         name_socks_proxies()
         if command in _ON_LINUX and (sentence := explain_unfit_system()):
-            return _print_error(sentence, FAILED)
+            return print_error(sentence, FAILED)
         code = int(args.run(args))
         sys.stdout.flush()
     except SettingsError as error:
         file = getattr(args, "env_file", None)
         read = f" {file} was read." if file else ""
-        return _print_error(f"{error}{read}", USAGE)
+        return print_error(f"{error}{read}", USAGE)
     except BrokenPipeError:  # as when piping into `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         out = getattr(args, "out", None)
         again = " Progress is saved: run it again with the same --out to continue." if out else ""
-        return _print_error(f"Interrupted.{again}", INTERRUPTED)
+        return print_error(f"Interrupted.{again}", INTERRUPTED)
     return code
 
 
@@ -167,6 +167,6 @@ def _build_parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _print_error(text: str, code: int) -> int:
+def print_error(text: str, code: int = FAILED) -> int:
     sys.stderr.write(f"capuchin: {text}\n")
     return code

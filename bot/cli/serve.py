@@ -5,10 +5,9 @@ import asyncio
 import logging
 import signal
 import socket
-import sys
 from contextlib import ExitStack
 
-from bot.cli import FAILED, Subparsers, add_env_option, parse_port
+from bot.cli import Subparsers, add_env_option, parse_port, print_error
 from bot.settings import Settings, find_trimmed_variables, find_unknown_variables
 from bot.telemetry.log import configure_logging, watch_loop
 
@@ -49,8 +48,7 @@ async def _serve(settings: Settings, host: str, number: int) -> int:
                 for family, address in dict.fromkeys((each[0], each[4]) for each in found)
             ]
         except OSError as error:
-            sys.stderr.write(f"capuchin: Cannot listen on {host}:{number}: {error.strerror}.\n")
-            return FAILED
+            return print_error(f"Cannot listen on {host}:{number}: {error.strerror}.")
         at = f"[{host}]" if ":" in host else host
         logger.info("Listening on http://%s:%s.", at, sockets[0].getsockname()[1])
         async with watch_loop():

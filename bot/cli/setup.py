@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.cli import FAILED, Subparsers, parse_port
+from bot.cli import FAILED, Subparsers, parse_port, print_error
 from bot.errors import BotError
 from bot.settings import Settings, SettingsError, variable_name
 from sandbox.frozen import replace
@@ -122,9 +122,9 @@ def _run(args: argparse.Namespace) -> int:
     try:
         return asyncio.run(_set_up(settings, args))
     except EnvFileError as error:
-        return _print_error(str(error))
+        return print_error(str(error))
     except OSError as error:
-        return _print_error(f"Cannot open the local page: {error.strerror}.")
+        return print_error(f"Cannot open the local page: {error.strerror}.")
 
 
 def _ask_for_organisation() -> str:
@@ -171,13 +171,11 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         try:
             app: AppRegistration = await exchange_code(settings.github_url, code)
         except GitHubError as error:
-            return _print_error(
-                f"GitHub did not send the App's keys ({error}). Please start again."
-            )
+            return print_error(f"GitHub did not send the App's keys ({error}). Please start again.")
         except ValueError:
-            return _print_error("GitHub sent an App without its keys. Please start again.")
+            return print_error("GitHub sent an App without its keys. Please start again.")
     if not (app.webhook_secret or args.no_webhook):
-        return _print_error("GitHub sent an App without a webhook secret. Please start again.")
+        return print_error("GitHub sent an App without a webhook secret. Please start again.")
     settings = replace(
         settings,
         github_app_id=str(app.id),
@@ -215,8 +213,3 @@ def _parse_address(name: str, value: str) -> str:
     if not is_valid or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise SettingsError(f"{name}: give an address such as https://capuchin.example.com.")
     return value.rstrip("/")
-
-
-def _print_error(sentence: str) -> int:
-    sys.stderr.write(f"capuchin: {sentence}\n")
-    return FAILED

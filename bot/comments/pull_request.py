@@ -23,8 +23,7 @@ from bot.comments.evidence_details import (
 )
 from bot.comments.run_details import render_context
 from bot.comments.status import omissions_note, pull_marker
-from bot.comments.vote_table import render_diffs, render_vote_table
-from bot.data.marks import EDIT_TABLE
+from bot.comments.vote_table import fold_votes, render_diffs
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
 from pipeline.data.types import Account, Selection, VoteTable
@@ -271,14 +270,12 @@ def _votes_section(selection: Selection, characters: int) -> str:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
     found = (*proof.notes[:5], *list_faults(table, proof.order))
     notes = "\n".join(f"- {prose(note, 400)}" for note in found)
-    shown = render_vote_table(
-        table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
-    )
-    folded = details(EDIT_TABLE, shown)
     scripts = render_scripts(table, selection.candidate, proof.order, characters)
     further = render_further(proof.further, table, proof.order, characters)
     diffs = render_diffs(table, proof.order, characters, proof.standings)
-    return "\n\n".join(filter(None, [text, sure, notes, folded, scripts, further, diffs]))
+    return "\n\n".join(
+        filter(None, [text, sure, notes, fold_votes(selection), scripts, further, diffs])
+    )
 
 
 def _tell_taken_over(table: VoteTable) -> str:

@@ -16,12 +16,11 @@ from bot.comments.status import (
     start_words,
     turn_words,
 )
-from bot.comments.vote_table import render_vote_table
-from bot.data.marks import EDIT_TABLE
+from bot.comments.vote_table import fold_votes
 from bot.data.progress import Progress
 from bot.data.run import QueuePosition, Run, RunStatus
 from bot.repo_config.model import LayerProblem
-from bot.safe_text import code, details, prose
+from bot.safe_text import code, prose
 from pipeline.data.code_places import Context
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, price_range
@@ -172,19 +171,12 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
     match result:
         case Selection():
             proof = result.evidence
-            table = render_vote_table(
-                proof.votes,
-                result.candidate,
-                proof.standings,
-                order=proof.order,
-                reproduced=proof.reproduced,
-            )
             parts += [
                 f"{_read_words(proof.context)} and wrote "
                 f"{pluralize(len(proof.votes.candidates) - len(proof.votes.taken_over), 'edit')}. "
                 f"{prose(proof.why, 2000)}"
                 + (f" {sure}" if (sure := estimate_sentence(result)) else ""),
-                details(EDIT_TABLE, table),
+                fold_votes(result),
             ]
         case NoFix():
             parts.append(f"There was no fix: {no_fix_reason(result.reason)}")

@@ -13,7 +13,7 @@ from bot.data.marks import (
 )
 from bot.safe_text import block, code, details, prose
 from pipeline.data.suite_reports import Standing, SuiteReport, TestOutcome
-from pipeline.data.types import Candidate, JudgedEdits, VoteTable
+from pipeline.data.types import Candidate, JudgedEdits, Selection, VoteTable
 from pipeline.reasons import describe_cut
 from pipeline.selection.verdict import name_edits, rank_edits, to_letter
 from prompts.text import agree, drop_index_lines, join_names, pluralize
@@ -80,6 +80,19 @@ def render_vote_table(
     legends = [" · ".join(explained)] if explained else []
     below = [["", *lines] for lines in (legends, notes, rejected) if lines]
     return "\n".join([*rows, *(line for lines in below for line in lines)])
+
+
+def fold_votes(result: Selection) -> str:
+    """The votes on the edits of a run, folded, with the chosen one."""
+    proof = result.evidence
+    shown = render_vote_table(
+        proof.votes,
+        result.candidate,
+        proof.standings,
+        order=proof.order,
+        reproduced=proof.reproduced,
+    )
+    return details(EDIT_TABLE, shown)
 
 
 def _tell_kind(table: VoteTable, test: int) -> str:
