@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from bot.data.github_facts import (
@@ -157,9 +158,6 @@ class Checks:
     async def _find_or_create(self, check: Check, state: dict[str, Any]) -> CheckRunFacts:
         """Find the check run, or create it in `state`."""
 
-        async def find() -> CheckRunFacts | None:
-            return await self.find(check.name, check.head_sha, check.external_id)
-
         async def create() -> CheckRunFacts:
             body = {
                 "name": check.name,
@@ -174,6 +172,7 @@ class Checks:
                 await self._api.send("POST", "check-suites", json=suite)
                 return await self._send("POST", "check-runs", json=body)
 
+        find = partial(self.find, check.name, check.head_sha, check.external_id)
         return await self._api.find_or_create(find, create)
 
     async def _send(self, method: str, *segments: str | int, json: dict[str, Any]) -> CheckRunFacts:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from functools import partial
 
 from bot.data.github_facts import (
     CommentFacts,
@@ -97,13 +98,11 @@ class Issues:
         """Find our comment that contains `marker`, or create it with `body`."""
         assert marker in body
 
-        async def find() -> CommentFacts | None:
-            return await self.find_comment(number, marker, since=since)
-
         async def create() -> CommentFacts:
             made = await self._api.send("POST", "issues", number, "comments", json={"body": body})
             return CommentFacts.model_validate(made)
 
+        find = partial(self.find_comment, number, marker, since=since)
         return await self._api.find_or_create(find, create)
 
     async def close(self, number: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from bot.data.github_facts import (
@@ -91,9 +92,7 @@ class Pulls:
         Where GitHub does not offer drafts (private repositories of free plans), it is no draft.
         """
         assert marker in body
-
-        async def find() -> PullRequestFacts | None:
-            return await self.find(branch, marker)
+        find = partial(self.find, branch, marker)
 
         async def create() -> PullRequestFacts:
             fields = {"title": title, "body": body, "head": branch, "base": base}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from bot.data.github_facts import CommentFacts, IssueFacts, ReactionFacts
@@ -131,14 +132,11 @@ class Reactions:
     async def add(self, content: Reaction) -> None:
         json = {"content": content}
 
-        async def find() -> ReactionFacts | None:
-            return await self._find_own(content)
-
         async def create() -> ReactionFacts:
             made = await self._api.send("POST", *self._path, json=json)
             return ReactionFacts.model_validate(made)
 
-        await self._api.find_or_create(find, create)
+        await self._api.find_or_create(partial(self._find_own, content), create)
 
     async def remove(self, content: Reaction) -> None:
         found = await self._find_own(content)

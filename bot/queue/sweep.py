@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -153,9 +154,7 @@ class Sweep:
     def _keep_turn(self, name: str, seconds: float, act: Act) -> list[Coroutine[Any, Any, None]]:
         """Let one worker act every so many `seconds`, the same one while it lives."""
         holder, turns = uuid4().hex, self._storage.turns
-
-        async def hold() -> bool:
-            return await turns.hold(name, holder, HOLD_SECONDS)
+        hold = partial(turns.hold, name, holder, HOLD_SECONDS)
 
         async def keep_holding() -> None:
             try:

@@ -46,7 +46,6 @@ from pipeline.solve import Solver
 from pipeline.store import SharingStore, Store
 from pipeline.workflows.abstain import find_unsolvable
 from pipeline.workflows.outcome import Models, load_context
-from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
 from sandbox.engine import Engine, EnvironmentRequest
@@ -106,19 +105,15 @@ class PipelineRunner:
 
     async def solve(self, job: Job, store: Store, *, on_progress: OnProgress) -> SolveOutcome:
         """Solve the issue: the chosen edit with its evidence, or why there is no fix."""
-
-        async def call(solver: Solver) -> Selection | NoFix:
-            return await solver.solve(job.issue)
-
-        return await self._run_solver(job, store, on_progress, call)
+        return await self._run_solver(
+            job, store, on_progress, lambda solver: solver.solve(job.issue)
+        )
 
     async def plan(self, job: Job, store: Store, *, on_progress: OnProgress) -> PlanOutcome:
         """Plan a fix: a dry run, or why there is no fix."""
-
-        async def call(solver: Solver) -> Plan | NoFix:
-            return await solver.plan(job.issue)
-
-        return await self._run_solver(job, store, on_progress, call)
+        return await self._run_solver(
+            job, store, on_progress, lambda solver: solver.plan(job.issue)
+        )
 
     async def select(
         self,

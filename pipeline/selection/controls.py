@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
+from functools import partial
 
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import NOT_FIXED, Candidate, RejectedEdit, TestScript, VoteTable
@@ -140,10 +141,7 @@ class Controls:
         ]
         texts = ["", *passed[:3]]
         key = f"controls/{digest(candidate.patch.diff, *texts)}"
-
-        async def check() -> ControlResult:
-            return await self._run_all(candidate, texts)
-
+        check = partial(self._run_all, candidate, texts)
         return await load_or_run(self._workspace.store, key, ControlResult, check)
 
     async def _run_all(self, candidate: Candidate, texts: Sequence[str]) -> ControlResult:

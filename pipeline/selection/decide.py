@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from pipeline.codebase.commit import Codebase
@@ -185,14 +186,11 @@ class Decider:
     ) -> Decision:
         """Pair by pair; the scripts decide where the model does not."""
 
-        async def ask(pair: Finalists) -> DiscriminatingState:
-            return await self._converse(model, issue, pair, ours=True)
-
         async def run(script: str, candidate: int) -> Execution:
             diff = standings.table.candidates[candidate].patch.diff
             return await self._workspace.run_script(script, diff)
 
-        settled = await settle(finalists, ask, run)
+        settled = await settle(finalists, partial(self._converse, model, issue, ours=True), run)
         by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
         notes = dict.fromkeys(chain.from_iterable(map(_reason_without_decision, settled.states)))
         return Decision(

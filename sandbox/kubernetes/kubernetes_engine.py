@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from sandbox.docker.docker_engine import DockerEngine
@@ -14,14 +15,13 @@ from sandbox.engine import UNOWNED_SECONDS, CleanupResult, EnvironmentRequest, O
 from sandbox.environment.recipe import Attempt, Installation
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import wait_until_done
-from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import WarmPool
 from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied, limits_message
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.program import NO_BUILD, EditBuild, Execution, Limits
+from sandbox.program import NO_BUILD, EditBuild, Limits
 
 log = logging.getLogger(__name__)
 
@@ -118,11 +118,7 @@ class KubernetesEngine:
     ) -> AsyncGenerator[SandboxSession, None]:
         """A sandbox on a prepared image; no pod of it is left when the block ends."""
         warm_pool = self._create_pool(image, run_id)
-
-        async def execute(job: Job, limits: Limits) -> Execution:
-            return await warm_pool.run(self._executions, job, limits)
-
-        hide = self._builder.hide_secrets
+        execute, hide = partial(warm_pool.run, self._executions), self._builder.hide_secrets
         sandbox = SandboxSession(image, limits=self.limits, execute=execute, build=build, hide=hide)
         try:
             yield sandbox

@@ -5,7 +5,7 @@ import dataclasses
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from pipeline.codebase.commit import SUBMODULE, Codebase
 from pipeline.codebase.text import Globs, decode_text
@@ -175,11 +175,7 @@ async def find_sources(codebase: Codebase, excluded: Sequence[str] = ()) -> Sour
     regular = [file for file in codebase.files.values() if file.regular]
     attributes = await read_attributes(codebase, regular)
     wanted, skipped = await asyncio.to_thread(_filter_by_name, codebase, attributes, excluded)
-
-    async def work(cache: ContentCache) -> dict[ContentKey, str]:
-        return await _load_facts(codebase, wanted, cache)
-
-    facts = await run_with_cache(codebase.git_dir, work)
+    facts = await run_with_cache(codebase.git_dir, partial(_load_facts, codebase, wanted))
     return await asyncio.to_thread(_filter_by_content, codebase, attributes, wanted, skipped, facts)
 
 
