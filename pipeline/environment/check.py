@@ -70,7 +70,6 @@ class HealthCheck:
         self._codebase = codebase
         self._options = options
         self._language = main_language(codebase)
-        self._ground = Ground(tests={})
 
     async def check(self, sandbox: Sandbox, store: Store) -> Health:
         """Check the environment of `sandbox`; `store` belongs to its image only.
@@ -80,30 +79,31 @@ class HealthCheck:
         """
         if saved := await store.load(HEALTH_KEY, Health):
             return saved
+        self._sandbox, self._store = sandbox, store
         self._ground = ground = await survey(self._codebase)
         root = self._language.find_root(self._codebase.files, self._codebase.root)
         health = replace(
-            await self._import_packages(sandbox),
+            await self._import_packages(),
             of_files=len(ground.tests),
             chosen=ground.describe_choice(root),
         )
         if health.python or health.loads_nothing:
-            health = await self._run_tests(sandbox, store, health, root)
+            health = await self._run_tests(health, root)
         await store.save(HEALTH_KEY, health)
         return health
 
-    async def _import_packages(self, sandbox: Sandbox) -> Health:
+    async def _import_packages(self) -> Health:
         mark = f"capuchin-{secrets.token_hex(8)}"
         packages = await self._language.packages(self._codebase)
         program = self._language.load_program(packages, mark)
         if program is None:
             line = self._language.facts.toolchain
-            told = (await sandbox.run(shell_command(line))).output if line else ""
+            told = (await self._sandbox.run(shell_command(line))).output if line else ""
             named = ", ".join(filter(None, map(str.strip, told.splitlines()[:3])))
             return Health(loads_nothing=True, toolchain=named[:200])
-        return parse_imports((await sandbox.run(program)).output, mark)
+        return parse_imports((await self._sandbox.run(program)).output, mark)
 
-    async def _run_tests(self, sandbox: Sandbox, store: Store, health: Health, root: str) -> Health:
+    async def _run_tests(self, health: Health, root: str) -> Health:
         """Add to `health` the tests of the best command: the first by which any passes, unless
         another has results from more projects or files of tests."""
         commands = await find_commands(self._codebase, self._options.test_command)
@@ -117,9 +117,9 @@ class HealthCheck:
             found: Health | None = None
             # Where all of them pass, it does not matter which of them pytest collects by itself.
             if len(few) == len(ground.tests) > 0 and not command.python_files and not command.some:
-                found = await self._run_sample(sandbox, store, health, command, few)
+                found = await self._run_sample(health, command, few)
             if found is None or not found.is_whole:
-                found = await self._run_collected(sandbox, store, health, command, tests)
+                found = await self._run_collected(health, command, tests)
             if best is None or found.rank > best.rank:
                 best = found
             named = found.passed and found.by_name
@@ -128,40 +128,29 @@ class HealthCheck:
         return health if best is None else best
 
     async def _run_collected(
-        self,
-        sandbox: Sandbox,
-        store: Store,
-        health: Health,
-        command: TestCommand,
-        tests: Sequence[File],
+        self, health: Health, command: TestCommand, tests: Sequence[File]
     ) -> Health:
         """Run the command as it stands if it cannot be restricted, or is another one then; else a
         sample of what it collects by itself."""
         if not command.can_choose:
-            found = await self._run_sample(sandbox, store, health, command, ())
+            found = await self._run_sample(health, command, ())
             if found.passed or found.failed or not command.some or found.ended:
                 return found
             # Some runners report only at their end, which was too far.
-        collected = await self._collect(sandbox, command)
+        collected = await self._collect(command)
         # A named file would run even if the repository's settings leave out its folder.
         own = [file for file in tests if file.path in collected.files]
         # By its settings it may also take files of other names.
         own = own or [self._codebase.files[path] for path in collected.files] or tests
-        sample = choose_sample(own)
-        found = await self._run_sample(sandbox, store, health, command, sample)
+        found = await self._run_sample(health, command, choose_sample(own))
         if found.collected is None and found.passed:
             found = replace(found, collected=collected.tests)
         return _add_reach(found, self._ground, collected.files) if collected.files else found
 
     async def _run_sample(
-        self,
-        sandbox: Sandbox,
-        store: Store,
-        health: Health,
-        command: TestCommand,
-        sample: Sequence[str],
+        self, health: Health, command: TestCommand, sample: Sequence[str]
     ) -> Health:
-        runner = TestRunner(command, sandbox=sandbox, store=store, seconds=60)
+        runner = TestRunner(command, sandbox=self._sandbox, store=self._store, seconds=60)
         files = command.covers(sample)
         run = await runner.run("", RequestedTests(files=files or None))
         if run.problem and run.ended and (some := await find_startable(runner, files)):
@@ -169,12 +158,12 @@ class HealthCheck:
             run = await runner.run("", RequestedTests(files=files))
         return await asyncio.to_thread(_add_run, health, command, run, len(files), self._ground)
 
-    async def _collect(self, sandbox: Sandbox, command: TestCommand) -> Collected:
+    async def _collect(self, command: TestCommand) -> Collected:
         """List the tests that the command runs by itself; empty if its runner cannot."""
         program = self._language.collect_program(command)
         if program is None:
             return Collected()
-        output = (await sandbox.run(program)).output
+        output = (await self._sandbox.run(program)).output
         return await asyncio.to_thread(self._language.read_collection, output, self._codebase.files)
 
 
