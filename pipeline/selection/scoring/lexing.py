@@ -373,23 +373,11 @@ class _LineBuilder:
         """For each mark: the text (empty for dropped text), and how many line ends it holds."""
 
     def build(self, spans: list[_Span]) -> list[LogicalLine]:
-        code = self._replace_strings(spans)
-        tokens, lines = self._tokens, self._lines
-        indented, free = self._layout == "indented", self._layout == "free"
-        for token in _TOKEN.findall(code):
-            first = token[0]
-            if first in _SPECIAL:
-                self._add_special(first, token, free)
-                tokens, lines = self._tokens, self._lines
-                continue
-            if self._pending:
-                self._resolve_pending(token)
-                tokens, lines = self._tokens, self._lines
-            if indented and not tokens:
-                tokens.append(f"\0{self._indent}")
-                lines.append(self._line)
-            tokens.append(token)
-            lines.append(self._line)
+        for token in _TOKEN.findall(self._replace_strings(spans)):
+            if token[0] in _SPECIAL:
+                self._add_special(token[0], token)
+            else:
+                self._add(token)
         self._end()
         return self._units
 
@@ -410,7 +398,7 @@ class _LineBuilder:
         parts.append(self._text[at:])
         return "".join(parts)
 
-    def _add_special(self, first: str, token: str, free: bool) -> None:
+    def _add_special(self, first: str, token: str) -> None:
         if first == "\n":
             self._line += 1
             self._add_newline(token)
@@ -425,7 +413,7 @@ class _LineBuilder:
             self._add_bracket(token)
         else:
             self._add(token)
-            if first == ";" and free:
+            if first == ";" and self._layout == "free":
                 self._end()
 
     def _resolve_pending(self, token: str) -> None:
