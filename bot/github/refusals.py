@@ -108,16 +108,13 @@ def read_graphql_errors(
 
 
 def _find_kind(answer: Answer) -> type[GitHubError]:
-    if answer.status in (403, 429) and _is_limited(answer.headers):
+    left = answer.headers.get("x-ratelimit-remaining")
+    if answer.status in (403, 429) and ("retry-after" in answer.headers or left == "0"):
         return RateLimited
     for row in _ROWS:
         if answer.status in row.statuses and re.search(row.words, answer.words, re.IGNORECASE):
             return row.error
     return Unprocessable
-
-
-def _is_limited(headers: Mapping[str, str]) -> bool:
-    return "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
 
 
 def _read_wait(headers: Mapping[str, str], unsaid: float | None) -> float | None:

@@ -166,7 +166,7 @@ class RunQueries(RedisRecords):
         }
         waits = [run.created_at for run in active if run.starts == 0]
         return Totals(
-            Counter(map(_state_of, active)),
+            Counter("waiting" if run.not_before else run.status.value for run in active),
             max(0.0, (now() - min(waits)).total_seconds()) if waits else 0.0,
             ended,
             float(known.get("seconds", 0)),
@@ -195,7 +195,3 @@ class RunQueries(RedisRecords):
                 except UnreadableRecord:  # the sweep logs and ends it
                     continue
         return found
-
-
-def _state_of(run: Run) -> str:
-    return "waiting" if run.not_before is not None else run.status.value

@@ -402,14 +402,12 @@ class ExploringMachine(Machine[ExploringState]):
         state.commands.append(f"`{line}` ({describe_exit(run)})")
         lost = ""
         if run.changes is not None:
-            own = tuple(one for one in run.changes if self._is_scratch(one))
+            mine = f"{self._scratch}/"
+            own = tuple(one for one in run.changes if f"{one.path}/".startswith(mine))
             run = replace(run, changes=tuple(one for one in run.changes if one not in own))
             lost = _take_scratch(state, own)
         state.refused = await self._take_changes(state, run)
         return self._report(state, run=run, changed=state.diff != before, lost=lost)
-
-    def _is_scratch(self, change: Change) -> bool:
-        return f"{change.path}/".startswith(f"{self._scratch}/")
 
     async def _take_changes(self, state: ExploringState, run: CommandRun) -> str:
         """Continue with what the command left, or say why not."""
@@ -481,7 +479,8 @@ class ExploringMachine(Machine[ExploringState]):
         script = await self._run_newest_script(state) if state.scripts else None
         if script is not None:
             state.edited.append(script)
-        passes = again or script is None or _is_fixed(state)
+        fixed = script is None or (state.base[-1].exit_code == NOT_FIXED and script.passed)
+        passes = again or fixed
         report = await self._task.compare(state.diff) if passes else None
         state.compared = state.diff if passes else ""
         state.broken.append(report.broken if report else ())
@@ -573,7 +572,3 @@ def _take_scratch(state: ExploringState, scratch: Sequence[Change]) -> str:
 
 def _as_diffs(diff: str) -> tuple[str, ...]:
     return (diff,) if diff else ()
-
-
-def _is_fixed(state: ExploringState) -> bool:
-    return state.base[-1].exit_code == NOT_FIXED and state.edited[-1].passed

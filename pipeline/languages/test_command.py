@@ -94,8 +94,8 @@ class TestCommand(Frozen):
         """`argv` with our recorder, if it can be added, restricted to `files`."""
         if not files or not self.some:
             return self.argv
-        words = repeat_for(self.some, [self._from_folder(path) for path in files])
-        return run_in(self.folder, words)
+        inside = [path.removeprefix(f"{self.folder}/") for path in files]
+        return run_in(self.folder, repeat_for(self.some, inside))
 
     def recorder_options(self) -> str:
         """What pytest reads from PYTEST_ADDOPTS, if it runs in any way; `{folder}` stands for the
@@ -111,9 +111,6 @@ class TestCommand(Frozen):
         below = f"{self.folder}/" if self.folder else ""
         fit = (path for path in files if path.startswith(below) and re.search(self.takes, path))
         return tuple(fit) if self.some else ()
-
-    def _from_folder(self, path: str) -> str:
-        return path.removeprefix(f"{self.folder}/")
 
     def collects(self, files: Sequence[str]) -> tuple[str, ...]:
         """Those of `files` that the command itself runs; all if none, or if that is unknown.

@@ -55,9 +55,6 @@ class Ledger(Frozen):
         )
         return Ledger(accounts=tuple(lines.values()), sent_to=self.sent_to)
 
-    def with_destinations(self, hosts: Iterable[str]) -> "Ledger":
-        return replace(self, sent_to=tuple(dict.fromkeys((*self.sent_to, *hosts))))
-
 
 class Meter:
     """The accounts and the budget of one run, shared by all its models."""
@@ -112,11 +109,12 @@ class Meter:
     async def record_destinations(self, hosts: Iterable[str]) -> None:
         """Record where code goes, before it is sent: a failing request sends it as well."""
         async with self._saving:  # of several requests at once, none is sent before the record
-            noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
-            if noted.sent_to != self._recorded:
-                self.ledger = noted
+            noted = (*self.ledger.sent_to, *(tuple(hosts) or [UNKNOWN_HOST]))
+            sent_to = tuple(dict.fromkeys(noted))
+            if sent_to != self._recorded:
+                self.ledger = replace(self.ledger, sent_to=sent_to)
                 await self._store.save(LEDGER_KEY, self.ledger)
-                self._recorded = noted.sent_to
+                self._recorded = sent_to
 
     async def add(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""

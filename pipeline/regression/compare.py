@@ -282,16 +282,15 @@ def _join_cuts(*runs: SuiteRun) -> CutShort | None:
     """How far runs of different tests came together; None if time cut none of them."""
     if not any(run.cut for run in runs):
         return None
-    cuts = [run.cut or _count_whole(run) for run in runs]
+    cuts = [
+        run.cut or CutShort(ran=run.count, skipped=len(run.skipped), selected=run.count)
+        for run in runs
+    ]
     return CutShort(
         ran=sum(one.ran for one in cuts),
         skipped=sum(one.skipped for one in cuts),
         selected=sum(one.selected for one in cuts) if all(one.selected for one in cuts) else 0,
     )
-
-
-def _count_whole(run: SuiteRun) -> CutShort:
-    return CutShort(ran=run.count, skipped=len(run.skipped), selected=run.count)
 
 
 def _join_runs(near: SuiteRun, rest: SuiteRun, passed: set[str]) -> SuiteRun:

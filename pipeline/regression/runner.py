@@ -384,16 +384,13 @@ def _read_reports(command: TestCommand, output: str, sent: WrapperOutput) -> Out
     below = sorted(command.folders, key=len, reverse=True)
     for document, place in zip(sent.documents, sent.places, strict=True):
         folder = next((one for one in below if place.startswith(f"{one}/")), "")
-        for read in (parse_junit, *map(_document_reader, command.reader.split())):
-            whole.add_all(read([document]), folder)
+        whole.add_all(parse_junit([document]), folder)
+        for reader in command.reader.split():
+            whole.add_all(READERS[reader]("", [document]), folder)
     for folder, text in split_places(output):
         for reader in command.reader.split():
             whole.add_all(READERS[reader](text, ()), folder)
     return whole
-
-
-def _document_reader(name: str) -> Callable[[Sequence[bytes]], Outcomes]:
-    return lambda documents: READERS[name]("", documents)
 
 
 def find_build_error(output: str) -> str:

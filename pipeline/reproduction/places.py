@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
+from operator import eq
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase, PastCommit, count_changes_together
@@ -132,11 +133,7 @@ def _count_shared_folders(test: str, sources: Sequence[str]) -> int:
     """How many leading folders the test shares with the nearest source."""
     folders = PurePosixPath(test).parts[:-1]
     others = (PurePosixPath(path).parts[:-1] for path in sources)
-    return max((_count_equal(folders, other) for other in others), default=0)
-
-
-def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return max((sum(takewhile(bool, map(eq, folders, other))) for other in others), default=0)
 
 
 def _rate_nearness(test: str, text: str, changed: Sequence[str]) -> tuple[int, int, int]:

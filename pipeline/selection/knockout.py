@@ -91,7 +91,8 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         had: list[DiscriminatingState] = []
         for order in ((one, other), (other, one)):
             # A second opinion sees the scripts of the first.
-            first = _describe_scripts(further.list(), names, _list_shown(had))
+            known = [one.script for state in had for one in state.rounds if one.separates]
+            first = _describe_scripts(further.list(), names, known)
             seen = [*decided, *(one._replace(opinion=True) for one in first)]
             pair = _pick(finalists, order, rest, out, seen)
             had.append(await ask(pair))
@@ -134,10 +135,6 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         tuple(conversations),
         tuple(reason for winner, reason in reasons if winner == left[0]),
     )
-
-
-def _list_shown(had: Sequence[DiscriminatingState]) -> list[str]:
-    return [one.script for state in had for one in state.rounds if one.separates]
 
 
 def _describe_scripts(

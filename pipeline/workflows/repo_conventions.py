@@ -327,11 +327,11 @@ async def _read_nearest(
 
 
 def _find_code(history: Sequence[PastCommit]) -> list[PastCommit]:
-    return [commit for commit in history if any(map(_is_code, commit.paths))]
-
-
-def _is_code(path: str) -> bool:
-    return is_source(path) and not is_test(path)
+    return [
+        commit
+        for commit in history
+        if any(is_source(path) and not is_test(path) for path in commit.paths)
+    ]
 
 
 def _is_fragment(name: str) -> bool:

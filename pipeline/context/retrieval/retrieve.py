@@ -133,7 +133,8 @@ class Search:
         worth += [v for v in verdicts if v.answer == "unknown" and v.path not in listed]
         if len(worth) > MOST_RANKED and not reading_list.unread:
             await self._sort(worth, sources, issue)
-        worth.sort(key=lambda v: (v.path not in named, v.answer == "unknown", _is_test(sources, v)))
+        by_path = sources.by_path
+        worth.sort(key=lambda v: (v.path not in named, v.answer == "unknown", by_path[v.path].test))
         way = "words, then scout" if reading_list.unread else "scout"
         return SearchResult(tuple(worth), way, reading_list.files, note)
 
@@ -158,7 +159,3 @@ class Search:
         found = await prefilter(sources, issue, len(sources.files), fill_up=True)
         place = {hit.path: at for at, hit in enumerate(found.kept)}
         worth.sort(key=lambda verdict: place[verdict.path])
-
-
-def _is_test(sources: Sources, verdict: RelevanceVerdict) -> bool:
-    return sources.by_path[verdict.path].test

@@ -61,7 +61,7 @@ async def _detect_conventions(codebase: Codebase) -> Conventions:
     # A new file lies where the repository's own command collects it.
     inside = await asyncio.to_thread(lambda: list(filter(Places(testpaths).hold, paths)))
     folder = await asyncio.to_thread(_folder, inside or paths, codebase)
-    if testpaths and not inside and not any(map(_is_pattern, testpaths)):
+    if testpaths and not inside and not re.search(r"[*?\[]", "".join(testpaths)):
         folder = testpaths[0] if testpaths[0] not in codebase.files else folder
     near = [path for path in paths if _parent(path) == folder]
     listed = await codebase.find_paths(_lists_requirements)
@@ -152,10 +152,6 @@ def _compile_names(patterns: Sequence[str]) -> tuple[Wildcards, Wildcards]:
         Wildcards(one for one in patterns if "/" not in one),
         Wildcards(f"*/{one}" for one in patterns if "/" in one),
     )
-
-
-def _is_pattern(place: str) -> bool:
-    return bool(re.search(r"[*?\[]", place))
 
 
 def _parent(path: str) -> str:

@@ -12,12 +12,17 @@ from pydantic import TypeAdapter
 
 from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.codebase.isolated import call_isolated
-from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
+from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.types import TestScript
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.python.conventions import has_tests, is_runnable
 from pipeline.languages.python.expectations import change_expectations
-from pipeline.languages.python.failing_tests import list_functions, make_failing, read_name
+from pipeline.languages.python.failing_tests import (
+    list_functions,
+    make_failing,
+    parse_python,
+    read_name,
+)
 from pipeline.languages.python.in_process import check_syntax
 
 SECONDS = 20.0
@@ -37,15 +42,8 @@ async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     output = await call_isolated(check_syntax, json.dumps(python).encode(), seconds=SECONDS)
     found = _ERRORS.validate_json(output) if output else {}
     newer = {path for path, (certain, _) in found.items()
-             if not certain and await asyncio.to_thread(_can_parse, files[path])}  # fmt: skip
+             if not certain and await asyncio.to_thread(parse_python, files[path])}  # fmt: skip
     return {path: sentence for path, (_, sentence) in found.items() if path not in newer}
-
-
-def _can_parse(data: bytes) -> bool:
-    """Whether tree-sitter's grammar, which knows every version of Python, finds no error."""
-    grammar = grammar_of("a.py")
-    tree = parse_code(grammar, data) if grammar else None
-    return tree is not None and not tree.root_node.has_error
 
 
 def find_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
@@ -73,17 +71,14 @@ def _list_added(file: FileDiff) -> Iterator[tuple[int, str]]:
     """The lines that are new, each with its place in the new file, from 0."""
     shift = 0
     for hunk in file.hunks:
-        at = _find_start(hunk) + shift
+        # A hunk without old lines names the line before it.
+        has_old = any(marker != "+" for marker, _ in hunk.lines)
+        at = hunk.start - has_old + shift
         for marker, line in hunk.lines:
             if marker == "+":
                 yield at, line
             at += marker != "-"
             shift += {"+": 1, "-": -1}.get(marker, 0)
-
-
-def _find_start(hunk: Hunk) -> int:
-    """The first line of the old file, from 0; a hunk without old lines names the line before it."""
-    return hunk.start - 1 if any(marker != "+" for marker, _ in hunk.lines) else hunk.start
 
 
 MOST_BYTES: Final = 256 * 1024

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import chain
+from itertools import chain, takewhile
+from operator import eq
 from typing import NamedTuple
 
 from pipeline.codebase.commit import Codebase
@@ -64,13 +65,8 @@ def changes(
     old: Sequence[LogicalLine], new: Sequence[LogicalLine], start: int
 ) -> list[TokenChange]:
     """The changes from `old` to `new`, in order; `start` lines of the file come before `old`."""
-    head = 0
-    most = min(len(old), len(new))
-    while head < most and old[head].tokens == new[head].tokens:
-        head += 1
-    tail = 0
-    while tail < most - head and old[-1 - tail].tokens == new[-1 - tail].tokens:
-        tail += 1
+    head = _common_prefix_length(old, new)
+    tail = _common_prefix_length(old[head:][::-1], new[head:][::-1])
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a and not b:
         return []
@@ -117,13 +113,8 @@ def _with_newline(unit: LogicalLine) -> tuple[str, ...]:
     return (*unit.tokens, "\n")
 
 
-def _common_prefix_length(a: Sequence[str], b: Sequence[str]) -> int:
-    count = 0
-    for one, other in zip(a, b, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+def _common_prefix_length(a: Sequence[object], b: Sequence[object]) -> int:
+    return sum(takewhile(bool, map(eq, a, b)))
 
 
 def _token_index(lines: Sequence[int], at: int) -> int:

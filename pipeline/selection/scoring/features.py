@@ -202,11 +202,6 @@ class EditFeatures:
     """The issue names a definition that it changes."""
 
 
-def words_of(issue: str) -> frozenset[str]:
-    """The words of an issue's text, for `edit_features`."""
-    return frozenset(_WORD.findall(issue[:100_000]))
-
-
 def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
     """The features of one edit, for an issue with these words."""
     found = [change for file in form.files for change in file.changes]
@@ -281,7 +276,7 @@ def compute_text_evidence(forms: Sequence[CanonicalEdit], issue: str = "") -> Te
         "lines": similarities([p.lines for p in profiles]),
         "places": similarities([p.places for p in profiles]),
     }
-    words = words_of(issue)
+    words = frozenset(_WORD.findall(issue[:100_000]))
     rows: list[FeatureRow] = [{**vars(edit_features(form, words))} for form in forms]
     middle = median(row["removed"] for row in rows) if rows else 0.0
     for row in rows:

@@ -33,7 +33,7 @@ def install() -> None:
     _wrap(result, "startTest", _begin)
     _wrap(result, "stopTest", _end)
     _wrap(result, "addError", _add_error)
-    _wrap(result, "addFailure", _add_failure)
+    _wrap(result, "addFailure", _fail)
     _wrap(result, "addSubTest", _add_sub_test)
     _wrap(result, "addSkip", _add_skip)
     _wrap(result, "addExpectedFailure", _add_expected_failure)
@@ -95,10 +95,6 @@ def _add_error(result: Any, test: Any, err: Any) -> None:
         # setUpClass or setUpModule: no test started.
         write("collect", stable_name(test.id()))
     _fail(result, test, err, "error")
-
-
-def _add_failure(result: Any, test: Any, err: Any) -> None:
-    _fail(result, test, err)
 
 
 def _add_sub_test(result: Any, test: Any, _part: Any, err: Any) -> None:
