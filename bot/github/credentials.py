@@ -277,10 +277,8 @@ async def exchange_code(github_url: str, code: str) -> AppRegistration:
     return AppRegistration.model_validate(made)
 
 
-_PACKAGED_PATH: Final = Path(__file__).parents[1] / "app.yml"
-"""Its place in an installed package."""
-_SOURCE_PATH: Final = Path(__file__).parents[2] / "app.yml"
-"""Its place in the repository."""
+_MANIFESTS: Final = tuple(folder / "app.yml" for folder in Path(__file__).parents[1:3])
+"""Its place in an installed package, and in the repository."""
 
 
 def build_manifest(*, public_url: str, redirect_url: str, webhook: bool = True) -> dict[str, Any]:
@@ -289,7 +287,7 @@ def build_manifest(*, public_url: str, redirect_url: str, webhook: bool = True) 
     `public_url` is the address of `capuchin serve`; GitHub redirects the browser to `redirect_url`.
     Without `webhook` it sends no events.
     """
-    place = _PACKAGED_PATH if _PACKAGED_PATH.is_file() else _SOURCE_PATH
+    place = next(filter(Path.is_file, _MANIFESTS))
     written = cast("dict[str, Any]", yaml.safe_load(place.read_text(encoding="utf-8")))
     hook = {"url": f"{public_url.rstrip('/')}/webhook", "active": True}
     manifest = {

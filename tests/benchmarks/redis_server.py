@@ -1,16 +1,12 @@
 """The demo's private Redis, with nothing from earlier demos."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from bot.settings import Settings
-from capuchin_demo import environment as redis_server
+from capuchin_demo import environment
 
 
-@asynccontextmanager
-async def run_redis(folder: Path) -> AsyncGenerator[str]:
+def run_redis(folder: Path) -> AbstractAsyncContextManager[str]:
     """A Redis with its files in `folder` until the block ends; its address."""
-    prefix = Settings().redis_prefix
-    async with redis_server.run_redis(folder, prefix, folder / "findings") as url:
-        yield url
+    return environment.run_redis(folder, Settings().redis_prefix, folder / "findings")

@@ -197,20 +197,19 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     client.close()
 
 
-async def test_a_wrong_key_of_the_model_is_found_with_its_mend(recorded_bot: BotHarness) -> None:
-    settings = replace(recorded_bot.settings, solver_model="nonsense")
-    (model,) = [check for check in await run_checks(settings) if check.name == "model"]
-    assert not model.works
-    assert "CAPUCHIN_SOLVER_MODEL" in model.mend
-
-
-async def test_an_app_that_github_does_not_know_is_found_with_its_mend(
-    recorded_bot: BotHarness,
+@pytest.mark.parametrize(
+    ("name", "given", "mend"),
+    [
+        ("model", {"solver_model": "nonsense"}, "CAPUCHIN_SOLVER_MODEL"),
+        ("GitHub App", {"github_app_id": "999"}, "CAPUCHIN_GITHUB"),
+    ],
+)
+async def test_a_setting_that_a_service_does_not_know_is_found_with_its_mend(
+    recorded_bot: BotHarness, name: str, given: dict[str, str], mend: str
 ) -> None:
-    settings = replace(recorded_bot.settings, github_app_id="999")
-    (app,) = [check for check in await run_checks(settings) if check.name == "GitHub App"]
-    assert not app.works
-    assert "CAPUCHIN_GITHUB" in app.mend
+    checks = await run_checks(replace(recorded_bot.settings, **given))
+    found = next(check for check in checks if check.name == name)
+    assert (found.works, mend in found.mend) == (False, True)
 
 
 DOCKERFILE = "FROM capuchin/base\nRUN touch /made\nRUN exit 1\n"

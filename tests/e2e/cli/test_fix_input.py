@@ -284,50 +284,40 @@ async def test_changes_that_are_not_committed_are_left_out_and_reported(
     assert "not committed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "is_index"), [("what went wrong", False), ("Net::HTTPFatalError: 502 x", True)]
+)
 async def test_an_environment_that_fails_is_reported_with_its_command_and_the_logs_end(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str], words: str, is_index: bool
 ) -> None:
-    step = "echo what went wrong; exit 7"
-    local_fix.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
-    assert await local_fix.fix() == local_run.FAILED
-    said = capsys.readouterr().err
-    assert f"Failed command: {step}\n" in said
-    assert "\nwhat went wrong\n" in said
-    assert {asked.call for asked in local_fix.llm.requests} == {DOCTOR_CALL}
-
-
-async def test_where_the_index_does_not_answer_nobody_is_asked_to_describe_an_installation(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
-) -> None:
-    step = "echo 'Net::HTTPFatalError: 502 x'; exit 7"
+    step = f"echo '{words}'; exit 7"
     local_fix.commit({**shop.FILES, ".github/capuchin.yml": f'setup: ["{step}"]\n'})
     assert await local_fix.fix() == local_run.FAILED
     said = capsys.readouterr().err
-    assert NO_INDEX in said
-    assert ".github/capuchin.yml" not in said
+    assert f"Failed command: {step}\n" in said
+    assert f"\n{words}\n" in said
+    # Nobody is asked to describe an installation where the index did not answer.
+    assert (NO_INDEX in said, ".github/capuchin.yml" not in said) == (is_index, is_index)
+    assert {asked.call for asked in local_fix.llm.requests} == {DOCTOR_CALL}
 
 
-async def test_a_wrong_key_is_known_before_anything_is_installed(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "HTTP 401"),
+        ({"anthropic_base_url": "http://127.0.0.1:9"}, "cannot be reached"),
+        ({"anthropic_base_url": "http://nowhere.invalid"}, "cannot be reached"),
+    ],
+)
+async def test_a_wrong_key_or_address_is_known_before_anything_is_installed(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str], given: dict[str, object], problem: str
 ) -> None:
     local_fix.commit(shop.FILES)
     local_fix.llm.recording = shop.answers(RecordedAnswer(call=DOCTOR_CALL, status=401))
-    assert await local_fix.fix() == local_run.FAILED
-    said = capsys.readouterr().err
-    assert "HTTP 401" in said
-    assert "Installing" not in said
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://nowhere.invalid"])
-async def test_an_address_without_a_service_is_known_before_anything_is_installed(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str], url: str
-) -> None:
-    local_fix.commit(shop.FILES)
-    settings = replace(local_fix.settings, anthropic_base_url=url)
+    settings = replace(local_fix.settings, **given)
     assert await local_fix.fix(settings=settings) == local_run.FAILED
     said = capsys.readouterr().err
-    assert "cannot be reached" in said
-    assert "Installing" not in said
+    assert (problem in said, "Installing" in said) == (True, False)
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import stat
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ import httpx
 from capuchin_demo.environment import find_free_port
 from tests.e2e import shop
 from tests.e2e.cli.test_fix_input import Desk, desk
-from tests.e2e.cli.test_setup import environment
+from tests.e2e.cli.test_setup import Setting, environment
 from tests.e2e.harness import BotHarness
 
 __all__ = ["desk"]
@@ -23,14 +22,6 @@ ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SEE, FIX, SERVE = re.findall(r"^```\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 HOME = "https://github.com/capuchin-app/capuchin"
-BROWSER = """#!{python}
-import html, re, sys, urllib.parse, urllib.request
-page = urllib.request.urlopen(sys.argv[1]).read().decode()
-found = re.findall('(?:action|value)="([^"]*)"', page)
-action, value = map(html.unescape, found[:2])
-urllib.request.urlopen(action, urllib.parse.urlencode({{"manifest": value}}).encode()).read()
-"""
-"""Presses the button on a page and follows where it leads, as a person does who sets up."""
 
 
 @asynccontextmanager
@@ -94,24 +85,22 @@ async def test_installed_in_one_line_it_sets_itself_up_and_serves(
         f"python3 -m venv uv && uv/bin/pip install --quiet uv && uv/bin/{line}", tmp_path, **tools
     )
 
-    browser = tmp_path / "browser"
-    browser.write_text(BROWSER.format(python=sys.executable))
-    browser.chmod(browser.stat().st_mode | stat.S_IXUSR)
     env = {
         **environment(recorded_bot.settings),
         "CAPUCHIN_GITHUB_URL": recorded_bot.hub.url,
-        "BROWSER": str(browser),
+        "BROWSER": "true",
         "PATH": path,
     }
     block = SERVE.replace("capuchin serve ", f"capuchin serve --port {(port := find_free_port())} ")
-    async with shell(block, tmp_path, **env) as process:
+    async with shell(block, tmp_path, **env) as process, httpx.AsyncClient(timeout=120) as client:
         assert process.stdout
         said = ""
         while "Listening" not in said:
             line = (await asyncio.wait_for(process.stdout.readline(), 300)).decode()
             assert line, said
             said += line
-        async with httpx.AsyncClient(trust_env=False) as client:
-            assert (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
+            if found := re.match(r"Open (\S+) in a browser", line):
+                await Setting(process, client, found[1]).through()
+        assert (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
     assert "FAIL" not in said
     assert "CAPUCHIN_GITHUB_APP_ID" in (tmp_path / "deploy/.env").read_text()
