@@ -40,7 +40,7 @@ async def _run_demo(keep: bool, number: int) -> int:
         "This demo fixes a real bug of a real package, here on this machine: it starts a local "
         "GitHub, Redis, Capuchin's server and a worker; opens an issue and labels it; writes edits "
         "and tests, runs them in sealed containers, chooses one edit and opens a pull request. "
-        "Under a minute once the images are built. Ctrl-C ends it and removes what it started.\n"
+        "Ctrl-C ends it and removes what it started.\n"
     )
     try:
         await build_engine(settings).check()
