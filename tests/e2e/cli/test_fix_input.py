@@ -22,6 +22,7 @@ from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
+from tests.e2e.cli import readme
 from tests.e2e.cli.local_fix import LocalFix, parse_arguments, seal, unpack_bundle
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
@@ -487,3 +488,27 @@ async def test_an_issue_that_is_not_there_is_reported(
     _, _, url = await desk.reported({"index.js": "x"})
     assert await desk.fix(f"{url[:-1]}7") == local_run.USAGE
     assert "exist" in capsys.readouterr().err
+
+
+async def test_the_readmes_clone_shows_the_demo_tests_itself_and_fixes_an_issue(
+    desk: Desk, tmp_path: Path
+) -> None:
+    # `.ci/run` runs all of what `make test` runs.
+    said = await readme.run(
+        readme.SEE, tmp_path, PYTEST_ADDOPTS="-k test_both_packages -p no:cacheprovider"
+    )
+    assert "/pull/2" in said
+    assert re.search(r"\b\d+ passed\b", said)
+
+    _, _, url = await desk.reported(
+        {**shop.FILES, ".github/capuchin.yml": "generators: [{machine: fixed}]\n"}
+    )
+    desk.hub.private_mode = False
+    desk.llm.recording = shop.answers(shop.RIGHT_AT_ONCE)
+    block = readme.FIX.replace("https://github.com/OWNER/NAME/issues/1", url)
+    await readme.run(
+        block, tmp_path / "capuchin",
+        ANTHROPIC_BASE_URL=str(desk.settings.anthropic_base_url),
+        CAPUCHIN_GITHUB_URL=desk.hub.url,
+    )  # fmt: skip
+    assert "+    return a + b" in (tmp_path / "capuchin/out/patch.diff").read_text()

@@ -21,6 +21,8 @@ from bot.cli.setup import EnvFileError, append_values, check_writable
 from bot.cli.setup_browser import RegistrationFlow
 from bot.github.app import GitHubApp
 from bot.settings import Settings, variable_name
+from capuchin_demo.environment import find_free_port
+from tests.e2e.cli import readme
 from tests.e2e.harness import BotHarness
 from tests.support.github.hub import LocalHub
 from tests.support.hypothesis_settings import QUICK
@@ -345,3 +347,39 @@ async def test_missing_twice_huge_or_replayed(page: Page) -> None:
     assert (await page.back(code="first", state=state)).status_code == 200
     assert (await page.back(code="second", state=state)).status_code == 200
     assert await page.given == "first"
+
+
+async def test_installed_in_the_readmes_line_it_sets_itself_up_and_serves(
+    recorded_bot: BotHarness, tmp_path: Path
+) -> None:
+    (line,) = re.findall(r"`(uv tool install [^`]+)`", readme.README)
+    tools = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    path = f"{tmp_path / 'bin'}:{os.defpath}:/usr/local/bin"
+    await readme.run(
+        f"python3 -m venv uv && uv/bin/pip install --quiet uv && uv/bin/{line}", tmp_path, **tools
+    )
+
+    env = {
+        **environment(recorded_bot.settings),
+        "CAPUCHIN_GITHUB_URL": recorded_bot.hub.url,
+        "BROWSER": "true",
+        "PATH": path,
+    }
+    block = readme.SERVE.replace(
+        "capuchin serve ", f"capuchin serve --port {(port := find_free_port())} "
+    )
+    async with (
+        readme.shell(block, tmp_path, **env) as process,
+        httpx.AsyncClient(timeout=120) as client,
+    ):
+        assert process.stdout
+        said = ""
+        while "Listening" not in said:
+            line = (await asyncio.wait_for(process.stdout.readline(), 300)).decode()
+            assert line, said
+            said += line
+            if found := re.match(r"Open (\S+) in a browser", line):
+                await Setting(process, client, found[1]).through()
+        assert (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
+    assert "FAIL" not in said
+    assert "CAPUCHIN_GITHUB_APP_ID" in (tmp_path / "deploy/.env").read_text()
