@@ -11,6 +11,7 @@ import pytest
 from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.state import Issue
 from capuchin_demo.recorded.recording import RecordedAnswer
+from prompts.text import describe_dollars
 from sandbox.docker.docker_client import connect
 from tests.e2e import shop
 from tests.e2e.failures.worker_process import run_worker
@@ -169,7 +170,7 @@ async def test_a_stop_ends_calls_and_executions_within_seconds(
             assert run.status is RunStatus.STOPPED, (how, run)
             comment = issue.comments[0]
             assert WORDS[how] in comment.body
-            assert f"I had spent ${run.dollars:.2f} at list prices." in comment.body
+            assert f"I had spent {describe_dollars(run.dollars)} at list prices." in comment.body
             assert run.dollars > 0
             assert issue.labels == (["capuchin:disabled"] if how == "disabled" else [])
         assert (repo.list_branches(), repo.pulls) == (["main"], [])
