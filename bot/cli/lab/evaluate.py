@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import get_args
 
-from bot.cli import FAILED, FIXED, USAGE, Subparsers
+from bot.cli import FIXED, USAGE, Subparsers, print_error
 from bot.cli.lab.evaluate_grade import (
     GOLD,
     NONE,
@@ -132,14 +132,12 @@ def run_command(args: argparse.Namespace) -> int:
             import_module("matplotlib")  # its absence is noticed before hours of work
         action(args)
     except (BadData, SettingsError, WrongUsage) as problem:
-        sys.stderr.write(f"capuchin: {problem}\n")
-        return USAGE
+        return print_error(str(problem), USAGE)
     except (OtherFormat, ModelError, SandboxError, GitFailed, BotError, OSError) as error:
         kind = "" if isinstance(error, OtherFormat) else f"{type(error).__name__}: "
-        sys.stderr.write(f"capuchin: {kind}{error}\n")
-        if args.solve or (args.grade and args.out):
-            sys.stderr.write("Once that is mended, run it again with the same folder.\n")
-        return FAILED
+        goes_on = args.solve or (args.grade and args.out)
+        again = "\nOnce that is mended, run it again with the same folder." if goes_on else ""
+        return print_error(f"{kind}{error}{again}")
     return FIXED
 
 

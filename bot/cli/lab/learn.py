@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from bot.cli import FAILED, USAGE
+from bot.cli import USAGE, print_error
 from bot.cli.display import print_progress
 from bot.cli.lab.collect_github import check_repository, collect_repositories, open_reader
 from bot.cli.lab.evaluate_grade import Workplaces, open_runner
@@ -600,10 +600,7 @@ def _run(action: Callable[[argparse.Namespace], None], args: argparse.Namespace)
     try:
         action(args)
     except (BadData, SettingsError, WrongUsage) as problem:
-        sys.stderr.write(f"capuchin: {problem}\n")
-        return USAGE
+        return print_error(str(problem), USAGE)
     except _FAILURES as error:
-        sys.stderr.write(f"capuchin: {error}\n")
-        sys.stderr.write("Once that is mended, run it again with the same folder.\n")
-        return FAILED
+        return print_error(f"{error}\nOnce that is mended, run it again with the same folder.")
     return 0
