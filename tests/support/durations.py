@@ -21,7 +21,7 @@ import pytest
 FILE: Final = Path(__file__).parents[1] / "durations.json"
 KEPT_SECONDS: Final = 0.2
 SLOW_SECONDS: Final = 1.0
-NIGHTLY_SECONDS: Final = 6.0
+NIGHTLY_SECONDS: Final = 3.0
 SHORT_FOLDERS: Final = (
     "tests/unit/",
     "tests/machines/",
