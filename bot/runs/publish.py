@@ -311,7 +311,8 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
     run, config, settings = ctx.run, ctx.config, ctx.settings
     codebase = await Codebase.open(ctx.checkout.git_dir, ctx.checkout.base)
     hosts = external_hosts(fix.sent_to, settings, by_app=True)
-    proven = fix.result.is_shown
+    proven, suite = fix.result.is_shown, fix.result.evidence.suite
+    breaks = suite is not None and bool(suite.broken)
     waits = not isinstance(config.draft, bool) and not settings.one_shot
     return Publication(
         run=run,
@@ -319,8 +320,10 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         selection=fix.result,
         accounts=fix.accounts,
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
-        draft=not proven or ((waits or config.draft is True) and run.mode is not Mode.AUTO),
-        ready_when_green=proven and waits,
+        draft=not proven
+        or breaks
+        or ((waits or config.draft is True) and run.mode is not Mode.AUTO),
+        ready_when_green=proven and not breaks and waits,
         absent=(await ctx.store.load(ABSENT_KEY, Absent) or Absent()).paths,
         revises=config.follows_reviews and not settings.one_shot,
         # What the first worker found: after a crash, the next makes the same commits.

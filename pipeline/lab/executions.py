@@ -21,7 +21,7 @@ from pipeline.lab.scoring import (
 )
 from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, weights_for
 from pipeline.selection.scoring.features import best
-from pipeline.selection.scoring.standings import load_shipped_ratios, suite_odds
+from pipeline.selection.scoring.standings import find_outdated, load_shipped_ratios, suite_odds
 from sandbox.frozen import Frozen
 
 ENSEMBLES: Final = 200
@@ -41,9 +41,9 @@ class ExecutedCase:
     draw: random.Random
     """Which of the scripts are sound, and what the others say."""
 
-    def sum_odds(self, *, scripts: bool) -> list[float]:
-        """By candidate: what near tests and stand-ins for `scripts` add, in log-odds."""
-        odds = [suite_odds(None if r.broken is None else ["x"] * r.broken) for r in self.rows]
+    def weigh(self, *, scripts: bool) -> tuple[list[float], list[bool]]:
+        """By candidate: what near tests and stand-ins for `scripts` add, in log-odds; and whether
+        it may be proposed, as `pipeline.selection.judge` asks."""
         ratios = load_shipped_ratios().ratios
         passes: list[dict[int, bool]] = []
         for at in range(2 if scripts else 0):
@@ -53,10 +53,19 @@ class ExecutedCase:
             passes.append(
                 {c: each[at] if sound else noise[id(self.rows[c])] for c, each in known.items()}
             )
-        return [
-            one + ratios.script_odds([(0.5, script[c]) for script in passes if c in script])
-            for c, one in enumerate(odds)
-        ]
+        odds: list[float] = []
+        fit = [not scripts or any(one.get(c) for one in passes) for c in range(len(self.rows))]
+        outdated = find_outdated(
+            (row.member, row.broken)
+            for row, reproduces in zip(self.rows, fit, strict=True)
+            if reproduces and row.broken is not None
+        )
+        for c, row in enumerate(self.rows):
+            broken = None if row.broken is None else set(row.broken) - outdated
+            fit[c] = fit[c] and not broken
+            told = ratios.script_odds([(0.5, script[c]) for script in passes if c in script])
+            odds.append(suite_odds(broken) + told)
+        return odds, fit
 
 
 Choice = Callable[[ExecutedCase], tuple[Sequence[int], float | None]]
@@ -68,11 +77,10 @@ def _by_text(method: Callable[[EnsembleCase], Sequence[int]]) -> Choice:
 
 
 def _by_evidence(one: ExecutedCase, *, scripts: bool) -> tuple[Sequence[int], float]:
-    weights, odds = weights_for(one.case.instance.repo), one.sum_odds(scripts=scripts)
+    weights, (odds, fit) = weights_for(one.case.instance.repo), one.weigh(scripts=scripts)
     evidence = one.case.evidence
     scores = [a + b for a, b in zip(ranking(evidence, weights), odds, strict=True)]
-    fit = [c for c, row in enumerate(one.rows) if not row.broken] or range(len(scores))
-    chosen = best(fit, scores)
+    chosen = best([c for c, may in enumerate(fit) if may] or range(len(scores)), scores)
     return chosen, sigmoid(log_odds(evidence, weights, chosen[0]) + odds[chosen[0]])
 
 

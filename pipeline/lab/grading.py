@@ -41,9 +41,9 @@ class ExecutedEdit(Frozen):
     """What the labels say, whatever ran here."""
     fixed: tuple[bool, ...]
     """Whether each test that the reference edit fixes passes with it; empty: unknown."""
-    broken: int | None
-    """How many of the near tests, as they were before the reference edit, it breaks; None: they
-    told nothing."""
+    broken: tuple[str, ...] | None
+    """The near tests, as they were before the reference edit, that it breaks; None: they told
+    nothing."""
 
     @property
     def halves(self) -> tuple[bool, ...]:

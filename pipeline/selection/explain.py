@@ -73,7 +73,9 @@ def _describe_evidence(
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
     parts += _describe_others(standings, candidate, names, reproduced, alike=alike)
     if stands.broken is not None:
-        parts.append("it breaks none of the repository's tests that were run")
+        some = f"{pluralize(len(stands.broken), 'test')} of the repository, as other edits do"
+        none = "none of the repository's tests that were run"
+        parts.append(f"it breaks {some if stands.broken else none}")
     return "; ".join(parts) + "."
 
 
@@ -118,7 +120,7 @@ def _describe_difference(
     standings: Standings, chosen: int, candidate: int, reproduced: Sequence[TestOutcome | None]
 ) -> str:
     entry = standings.entries[candidate]
-    if entry.broken or entry.near:
+    if standings.breaks(candidate) or entry.near:
         return "breaks tests of the repository"
     failed = [
         str(test + 1)
@@ -158,9 +160,25 @@ def explain_skipped(name: str, broken: Sequence[str]) -> str:
         return f"{name} came first, but passes no test that fails without it."
     if CONTROL in broken:
         return f"{name} came first, but its results do not count, because of {CONTROL}."
-    names = ", ".join(broken[:_MAX_TESTS_NAMED])
-    rest = f" and {len(broken) - _MAX_TESTS_NAMED} more" if len(broken) > _MAX_TESTS_NAMED else ""
-    return f"{name} came first, but breaks tests that pass now: {names}{rest}."
+    return f"{name} came first, but breaks tests that pass now: {_name_tests(broken)}."
+
+
+def tell_outdated(standings: Standings, chosen: int) -> list[str]:
+    """What the edit `chosen` breaks although it may be proposed. Untrusted."""
+    broken = standings.entries[chosen].broken
+    if not broken:
+        return []
+    this, it = agree(len(broken), "this test", "these tests"), agree(len(broken), "It", "They")
+    return [
+        "At least half of the different edits that pass a script of the issue, this one among "
+        f"them, break {this} of the repository: {_name_tests(broken)}. "
+        f"{it} may ask for what the issue changes."
+    ]
+
+
+def _name_tests(tests: Sequence[str]) -> str:
+    rest = f" and {len(tests) - _MAX_TESTS_NAMED} more" if len(tests) > _MAX_TESTS_NAMED else ""
+    return ", ".join(tests[:_MAX_TESTS_NAMED]) + rest
 
 
 def _describe_alike(standings: Standings, verdict: Verdict) -> str:

@@ -156,7 +156,7 @@ def _why_missing(
     standings: Standings, candidate: int, pool: Sequence[int], letters: Sequence[str]
 ) -> str:
     standing = standings.entries[candidate]
-    if standing.broken:
+    if standing.broken and standings.breaks(candidate):
         return f"breaks tests of the repository: {_some(standing.broken)}"
     if not standings.reproduces(candidate):
         return "passes none of the scripts that report the issue"

@@ -29,7 +29,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.selection.controls import Controls, find_self_serving, tell_uncontrolled
 from pipeline.selection.decide import Decider, decider_without_model
-from pipeline.selection.explain import explain_choice, explain_skipped
+from pipeline.selection.explain import explain_choice, explain_skipped, tell_outdated
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.other_call_sites import weigh_elsewhere
 from pipeline.selection.scoring.canonical import read_base
@@ -155,7 +155,7 @@ class Judge:
 
         `files`: shown to a model that chooses by reading; the files that the edits change by
         default. `reproduced`: whether the chosen edit must pass a test that fails on the unedited
-        code. An edit that breaks the repository's own tests is never chosen.
+        code. An edit that breaks the repository's own tests is never chosen, but for outdated ones.
 
         Raises:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
@@ -314,12 +314,16 @@ class Judge:
             (report,) = await self._results.run(standings.table, [candidate])
             if report:
                 standings = standings.with_results(broken={candidate: report.broken})
-            if report and report.broken and self._options.gate:
+            if report and standings.breaks(candidate) and self._options.gate:
                 skipped[candidate] = report.broken
                 reason = "edits break tests"
                 continue
             known = self._results.reports[standings.table.candidates[candidate].patch.diff]
-            so_far = replace(so_far, suite=report, suite_problem=known.problem)
+            if any(broken and not standings.breaks(c) for c, broken in skipped.items()):
+                # This edit's result says that those tests are outdated.
+                return await self._gate(standings, so_far, reproduced=reproduced)
+            notes = (*so_far.notes, *tell_outdated(standings, candidate))
+            so_far = replace(so_far, suite=report, suite_problem=known.problem, notes=notes)
             standings = self._results.mark_near(standings)
             final = _final_verdict(standings, so_far, candidate, skipped)
             return await self._save_verdict(standings.table, final, standings)

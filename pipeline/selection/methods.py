@@ -131,7 +131,8 @@ def is_verified(standings: Standings, candidate: int) -> bool:
     own = standings.table.candidates[candidate].test
     tests = [t for t in standings.voters if standings.table.tests[t] == own] or standings.voters
     runs = standings.table.runs[candidate]
-    return any(runs[test].passed for test in tests) and not standings.breaks(candidate)
+    broken = standings.entries[candidate].broken
+    return any(runs[test].passed for test in tests) and not broken
 
 
 def _keys(method: SelectionMethod, standings: Standings) -> list[SortKey]:

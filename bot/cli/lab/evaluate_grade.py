@@ -335,7 +335,7 @@ async def _execute_edits(
                 member=edit.member,
                 right=edit.right,
                 fixed=tuple(test not in judged.left for test in judged.to_fix),
-                broken=None if near is None else len(near.broken),
+                broken=near and near.broken,
             )
         )
     return Executions(edits=tuple(edits))
@@ -347,7 +347,7 @@ def write_executions(found: Executions, out: Path | None, *, as_json: bool) -> N
     def describe(edit: ExecutedEdit) -> str:
         near = "no result of the nearby tests"
         if edit.broken is not None:
-            near = f"{pluralize(edit.broken, 'nearby test')} broken"
+            near = f"{pluralize(len(edit.broken), 'nearby test')} broken"
         passed = f"{sum(edit.fixed)} of {len(edit.fixed)} fixed"
         word = "right" if edit.right else "wrong"
         return f"{edit.instance_id}, {edit.member} ({word}): {passed}, {near}.\n"

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -27,6 +28,7 @@ from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.options import Recalibration
 from pipeline.data.suite_reports import FurtherScript, Standing
 from pipeline.data.types import Candidate, ChecklistPoint, VoteTable
+from pipeline.regression.compare import CONTROL
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.selection.scoring.confidence import (
     CalibrationBin,
@@ -144,9 +146,22 @@ def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
     ]
 
 
-def suite_odds(broken: Sequence[str] | None) -> float:
+def suite_odds(broken: Collection[str] | None) -> float:
     """The log-odds that the repository's own tests add; 0 if they did not run."""
     return 0.0 if broken is None else load_shipped_ratios().ratios.breaks.odds(bool(broken))
+
+
+def find_outdated(edits: Iterable[tuple[Hashable, Collection[str]]]) -> frozenset[str]:
+    """Tests of the repository that probably ask for what the issue changes: at least two different
+    edits break them, and half of all.
+
+    `edits` are those that fix what was seen of the issue, each with a key of its code and the tests
+    that it breaks. Of 13 issues of `tests/benchmarks/fitting/executions.jsonl.gz` the right edits
+    of three break tests, and always such.
+    """
+    known = dict(edits)
+    counts = Counter(test for broken in known.values() for test in set(broken) - {CONTROL})
+    return frozenset(test for test, count in counts.items() if count >= max(2, len(known) / 2))
 
 
 T = TypeVar("T")
@@ -165,6 +180,8 @@ class Standings:
     recalibration: Recalibration | None = None
     reward_weight: float = 1
     """How much of a reward counts in the log-odds."""
+    outdated: frozenset[str] = frozenset()
+    """Tests that count against no edit (see `find_outdated`)."""
 
     def reproduces(self, candidate: int) -> bool:
         """Whether it passes a steady test that reports the issue on the unedited code."""
@@ -197,8 +214,8 @@ class Standings:
         return dataclasses.replace(self, entries=entries)
 
     def breaks(self, candidate: int) -> bool:
-        """Whether it is known to break tests of the repository."""
-        return bool(self.entries[candidate].broken)
+        """Whether it is known to break tests of the repository that are not outdated."""
+        return not self.outdated.issuperset(self.entries[candidate].broken or ())
 
     def confidence(self, candidate: int) -> float:
         """The probability, 0 to 1, that the candidate is right: text (fitted), executions (see
@@ -228,19 +245,27 @@ class Standings:
         A result holds for all candidates with the same diff.
         """
 
-        def with_result(c: int, old: Standing) -> Standing:
+        def odds(one: Standing, outdated: Collection[str]) -> float:
+            return suite_odds(None if one.broken is None else set(one.broken).difference(outdated))
+
+        new = list(self.entries)
+        for c, old in enumerate(self.entries):
             names = _value_for_same_diff(self.table, c, broken or {})
             reward = _value_for_same_diff(self.table, c, rewards or {})
-            new = old
             if names is not None and old.broken is None:
-                odds = old.execution + suite_odds(names)
-                new = replace(new, broken=tuple(names), execution=odds)
+                new[c] = replace(old, broken=tuple(names))
             if reward is not None:
-                new = replace(new, reward=reward)
-            return new
-
-        standings = tuple(with_result(c, old) for c, old in enumerate(self.entries))
-        return dataclasses.replace(self, entries=standings)
+                new[c] = replace(new[c], reward=reward)
+        outdated = find_outdated(
+            (one.same_as, one.broken)
+            for c, one in enumerate(new)
+            if one.broken is not None and self.reproduces(c)
+        )
+        entries = tuple(
+            replace(one, execution=old.execution - odds(old, self.outdated) + odds(one, outdated))
+            for old, one in zip(self.entries, new, strict=True)
+        )
+        return dataclasses.replace(self, entries=entries, outdated=outdated)
 
 
 def build_standings(

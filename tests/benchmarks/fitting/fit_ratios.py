@@ -7,8 +7,8 @@ Each rate is the mean over instances of the share of an instance's right, or wro
 `PRIOR_INSTANCES` more at the assumed rate: edits for one issue are no independent observations.
 With few instances or repositories the assumed rates stay as they are.
 
-*Breaking tests* is seen as a run sees it: the near tests, as they were before the reference edit.
-A right edit may break one that asserts the old behaviour.
+*Breaking tests* is seen as a run sees it: the near tests, as they were before the reference edit,
+without those that most edits break which fix the issue (`standings.find_outdated`).
 
 *Scripts* have stand-ins: the tests that the reference edit fixes, in two halves. By the labels'
 definition a right edit passes them, so they say nothing of scripts that are wrong. That part stays
@@ -17,6 +17,7 @@ assumed: `SOUND` of the scripts are as good as these tests, the others pass half
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from pipeline.lab.executions import SOUND
 from pipeline.lab.grading import ExecutedEdit
 from pipeline.lab.scoring import StatedOutcome, calibration_error, reliability_curve
 from pipeline.selection.scoring.confidence import sigmoid
-from pipeline.selection.scoring.standings import FittedRatios, Rate, Ratios
+from pipeline.selection.scoring.standings import FittedRatios, Rate, Ratios, find_outdated
 from sandbox.frozen import replace
 
 PRIOR_INSTANCES: Final = 10
@@ -48,11 +49,27 @@ Share = Callable[[ExecutedEdit], float | None]
 
 
 def read_executions(paths: Sequence[Path]) -> list[ExecutedEdit]:
-    """The rows of files that `capuchin evaluate --grade DIR` wrote. Raises BadData."""
+    """The rows of files that `capuchin evaluate --grade DIR` wrote, without outdated tests.
+
+    Raises:
+        BadData: they are no such files, or empty.
+    """
     rows = [row for path in paths for row in read_lines(path, ExecutedEdit)]
     if not rows:
         raise BadData("There are no executions.")
-    return rows
+    fixing: defaultdict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    for row in rows:
+        if row.broken is not None and all(row.fixed):
+            fixing[row.instance_id].append((row.member, row.broken))
+    outdated = {name: find_outdated(edits) for name, edits in fixing.items()}
+    return [
+        replace(
+            row, broken=tuple(sorted({*row.broken} - outdated.get(row.instance_id, frozenset())))
+        )
+        if row.broken
+        else row
+        for row in rows
+    ]
 
 
 def count_ratios(rows: Sequence[ExecutedEdit], prior: Ratios, weight: float) -> Ratios:
@@ -72,7 +89,7 @@ def count_ratios(rows: Sequence[ExecutedEdit], prior: Ratios, weight: float) -> 
     return Ratios(
         passes=rate(lambda row: fmean(row.halves) if row.halves else None, prior.passes),
         breaks=rate(
-            lambda row: None if row.broken is None else float(row.broken > 0), prior.breaks
+            lambda row: None if row.broken is None else float(bool(row.broken)), prior.breaks
         ),
         correlation=round(min(max(correlation, 0.0), 1.0), 4),
     )
@@ -126,7 +143,7 @@ def state(row: ExecutedEdit, ratios: Ratios, base: float, *, halves: bool) -> fl
     """The probability that an edit is right, from executions and the share `base` of right ones."""
     odds = math.log(base / (1 - base))
     if row.broken is not None:
-        odds += ratios.breaks.odds(row.broken > 0)
+        odds += ratios.breaks.odds(bool(row.broken))
     if halves:
         odds += ratios.script_odds([(0.5, passed) for passed in row.halves])
     return sigmoid(odds)

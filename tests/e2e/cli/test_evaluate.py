@@ -230,7 +230,7 @@ async def test_a_folder_of_labelled_edits_is_executed_for_the_fit(
     found = document(capsys)
     assert "acme/lost" in found["cannot_tell"]["acme__lost-1"]
     rows = read_executions([benchmark.out / "executions.jsonl"])
-    assert {row.member: (row.right, row.fixed, row.broken) for row in rows} == {
+    assert {row.member: (row.right, row.fixed, len(row.broken or ())) for row in rows} == {
         "good": (True, (True,), 0),
         "bad": (False, (False,), 1),
     }

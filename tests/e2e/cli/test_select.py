@@ -59,6 +59,31 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     assert "right" in capsys.readouterr().out
 
 
+async def test_a_test_that_asks_for_what_the_issue_changes_counts_against_no_edit(
+    tmp_path: Path,
+) -> None:
+    old = "from shop.till import count, total\n\n\ndef test_old():\n    assert total(3, 1) == 2\n"
+    counts = "\n\ndef test_count():\n    assert count([1]) == 1\n"
+    desk = Desk(
+        tmp_path, "", tmp_path / "environment", {**shop.FILES, "tests/test_old.py": old + counts}
+    )
+    desk.branch("right", {"shop/till.py": RIGHT})
+    desk.branch("also", {"shop/till.py": TILL.replace("a - b", "sum([b, a])")})
+    desk.branch("worse", {"shop/till.py": RIGHT.replace("len(items)", "2")})
+    edits = [word for name in ("right", "also", "worse") for word in ("--branch", name)]
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select(*edits, *test) == local_run.FIXED
+    report = desk.report()
+    assert report["title"] in ("right", "also")
+    broken = cast(dict[str, list[str]], report["suite"])["broken"]
+    assert [name.rpartition("::")[2] for name in broken] == ["test_old"]
+    assert any("test_old" in note for note in cast(list[str], report["notes"]))
+    # Where only one edit breaks it, that edit is not proposed.
+    desk.keep_runs(desk.out, desk.out / "alone")
+    alone = ("--branch", "right", *test[:3], str(desk.out / "alone"))
+    assert await desk.select(*alone) == local_run.NO_FIX
+
+
 async def test_a_needless_large_file_does_not_win_over_two_equal_small_edits(desk: Desk) -> None:
     large = "".join(f"def unused_{n}(x):\n    return x + {n}\n" for n in range(25_000))
     desk.branch("padded", {"shop/till.py": RIGHT, "shop/more.py": large})

@@ -23,14 +23,14 @@ DATA = Dataset(
 )
 
 
-def a_row(instance: str, member: str, *, right: bool, broken: int | None) -> ExecutedEdit:
+def a_row(instance: str, member: str, *, right: bool, broken: int) -> ExecutedEdit:
     return ExecutedEdit(
         instance_id=instance,
         repo="x/y",
         member=member,
         right=right,
         fixed=(right, right),
-        broken=broken,
+        broken=tuple(f"test_{n}" for n in range(broken)),
     )
 
 

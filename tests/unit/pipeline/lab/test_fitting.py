@@ -109,7 +109,7 @@ def row(
         member="m",
         right=right,
         fixed=(passes, passes),
-        broken=None if breaks is None else int(breaks),
+        broken=None if breaks is None else ("t",) * breaks,
     )
 
 

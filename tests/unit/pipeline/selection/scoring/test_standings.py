@@ -9,6 +9,7 @@ import pytest
 from pipeline.data.options import SelectionMethod
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
+from pipeline.regression.compare import CONTROL
 from pipeline.selection.explain import explain_skipped
 from pipeline.selection.finalists import describe_finalists
 from pipeline.selection.methods import (
@@ -42,6 +43,7 @@ def edit(line: str) -> str:
 
 
 ONE, TWO, THREE = edit("return a + 1"), edit("return a * 3"), edit("return max(a, 7)")
+FOUR = edit("return -a")
 
 
 def ran(code: int | None) -> Execution:
@@ -158,6 +160,21 @@ def test_what_is_learnt_of_one_edit_holds_for_all_with_its_diff() -> None:
     assert after.confidence(0) < before.confidence(0)
     assert after.confidence(1) > before.confidence(1)
     assert after.with_results(broken={0: ("t",)}).entries == after.entries
+
+
+def test_a_test_that_most_edits_break_which_fix_the_issue_counts_against_none() -> None:
+    before = known(table([ONE, TWO, THREE, FOUR], ["0", "0", "0", "2"], "2"))
+    after = before.with_results(broken={0: ("old", "own"), 1: ("old",)})
+    assert after.outdated == {"old"}
+    assert [after.breaks(c) for c in range(4)] == [True, False, False, False]
+    assert after.with_results(broken={2: ()}).confidence(1) == after.confidence(1)
+    told = after.with_results(broken={2: (), 3: ("old",)})
+    assert [told.breaks(c) for c in range(4)] == [True, False, False, False]
+    assert told.confidence(2) == after.with_results(broken={2: ("old",)}).confidence(2)
+    assert before.with_results(broken={0: ("old",), 3: ("old",)}).outdated == set()
+    forged = before.with_results(broken={0: (CONTROL,), 1: (CONTROL,)})
+    assert forged.breaks(0)
+    assert forged.breaks(1)
 
 
 def test_confidence_grows_with_what_is_passed() -> None:
