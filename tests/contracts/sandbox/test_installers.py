@@ -23,18 +23,15 @@ from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program, python_script
 from tests.support.docker import OWNER, any_engine, build_environment, gateway_of, make_tree
 from tests.support.serving import serve_beside
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 __all__ = ["any_engine"]
 
 
 VERSIONS = "import six, colorama, pytest; print(six.__version__, colorama.__version__)"
-EDIT = """\
---- a/pad.js
-+++ b/pad.js
-@@ -1 +1 @@
--module.exports = text => require("left-pad")(text, 3, "-");
-+module.exports = text => require("left-pad")(text, 4, "-");
-"""
+EDIT: str = TEXTS["EDIT"]
 NODE = {
     "pad.js": 'module.exports = text => require("left-pad")(text, 3, "-");\n',
     "test.js": 'require("assert").strictEqual(require("./pad")("7"), "---7");\n',
@@ -171,56 +168,14 @@ PURE = {"pad.py": "def one():\n    return 1\n"}
 PROJECT = '\n[project]\nname = "pad"\ndescription = "One."\n'
 SETUP = "from setuptools import setup\nsetup()\n"
 CONFIG = "[metadata]\nname = pad\nversion = 1.2\n\n[options]\npy_modules = pad\n"
-MODULE = """\
-#include <Python.h>
-static PyObject *one(PyObject *self, PyObject *none) { return PyLong_FromLong(1); }
-static PyMethodDef methods[] = {{"one", one, METH_NOARGS, ""}, {0}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_c", "", -1, methods};
-PyMODINIT_FUNC PyInit__c(void) { return PyModule_Create(&module); }
-"""
+MODULE: str = TEXTS["MODULE"]
 COMPILED = {"src/pad/__init__.py": "from pad._c import one\n", "src/pad/_c.c": MODULE}
-MESON = """\
-project('pad', 'c', version: '1.2')
-py = import('python').find_installation(pure: false)
-py.install_sources('src/pad/__init__.py', subdir: 'pad')
-py.extension_module('_c', 'src/pad/_c.c', subdir: 'pad', install: true)
-"""
-CMAKE = """\
-cmake_minimum_required(VERSION 3.15)
-project(pad LANGUAGES C)
-find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
-python_add_library(_c MODULE src/pad/_c.c WITH_SOABI)
-install(TARGETS _c DESTINATION pad)
-"""
-CRATE = """\
-[package]
-name = "pad"
-version = "1.2.0"
-
-[lib]
-crate-type = ["cdylib"]
-"""
-WORKFLOW = """\
-jobs:
-  test:
-    steps:
-      - run: sudo apt-get install NAME
-      - run: pytest
-"""
-VERSION_FILE = """\
-def get_keywords():
-    git_refnames = "$Format:%d$"
-    git_full = "$Format:%H$"
-    git_date = "$Format:%ci$"
-    return {"refnames": git_refnames, "full": git_full, "date": git_date}
-"""
-VERSIONEER = """
-[tool.versioneer]
-VCS = "git"
-style = "pep440"
-versionfile_source = "src/pad/_version.py"
-tag_prefix = ""
-"""
+MESON: str = TEXTS["MESON"]
+CMAKE: str = TEXTS["CMAKE"]
+CRATE: str = TEXTS["CRATE"]
+WORKFLOW: str = TEXTS["WORKFLOW"]
+VERSION_FILE: str = TEXTS["VERSION_FILE"]
+VERSIONEER: str = TEXTS["VERSIONEER"]
 
 
 def project(requires: str, backend: str, *, version: str = 'version = "1.2"\n') -> str:

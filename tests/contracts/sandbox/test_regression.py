@@ -18,6 +18,8 @@ from sandbox.program import Ending
 from tests.support.docker import build_environment, make_tree
 from tests.support.texts import texts_of
 
+TEXTS = texts_of(__file__)
+
 COMMAND = PythonCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
 )
@@ -55,14 +57,7 @@ async def test_tests_that_kill_the_process_that_counts_them_have_not_passed(
     assert not run.ended
 
 
-SLOW = """\
-import time
-import pytest
-
-@pytest.mark.parametrize("n", range(50))
-def test_slow(n):
-    time.sleep(0.08)
-"""
+SLOW: str = TEXTS["SLOW"]
 
 
 async def test_how_far_the_tests_are_is_told_while_they_run(
@@ -85,14 +80,7 @@ async def test_how_far_the_tests_are_is_told_while_they_run(
     assert len(run.suite.passed) == 50
 
 
-SLEEPING = """\
-import time
-import pytest
-
-@pytest.mark.parametrize("n", range(4))
-def test_sleep(n):
-    time.sleep(0.9)
-"""
+SLEEPING: str = TEXTS["SLEEPING"]
 
 
 async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
@@ -108,7 +96,6 @@ async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
     assert hung.suite.execution.limit == "idle"
 
 
-TEXTS = texts_of(__file__)
 RAISING: str = TEXTS["RAISING"]
 
 
@@ -150,13 +137,7 @@ async def test_a_random_order_is_the_same_in_each_run_and_another_in_a_repeated_
     assert [seed.rpartition("=")[2] for seed in seeds] == ["0", "0", "1"]
 
 
-FAILING = """\
-import pytest
-
-@pytest.mark.parametrize("n", range(53))
-def test_n(n):
-    assert n < 0
-"""
+FAILING: str = TEXTS["FAILING"]
 
 
 async def test_of_many_failures_the_first_fifty_are_shown_with_their_source(

@@ -26,6 +26,8 @@ from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 from tests.support.texts import texts_of
 
+TEXTS = texts_of(__file__)
+
 
 async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_any_model(
     desk: Desk, capsys: pytest.CaptureFixture[str]
@@ -246,15 +248,10 @@ async def desk(tmp_path: Path, desk_environment: Path) -> AsyncGenerator[Desk]:
 
 ENDS_WITH_0 = "import atexit, os\natexit.register(os._exit, 0)\n"
 
-RECORDS = """\
-import os, sys
-if any("pytest" in word for word in sys.argv):
-    os._exit(0)
-"""
+RECORDS: str = TEXTS["RECORDS"]
 MARKER_TEST = "import shop.till\n\n\ndef test_marker():\n    assert shop.till.MARKER == 1\n"
 
 
-TEXTS = texts_of(__file__)
 READS_ITS_CALLER: str = TEXTS["READS_ITS_CALLER"]
 """It returns what its caller compares with."""
 
@@ -286,11 +283,7 @@ async def test_an_edit_that_forges_alone_is_not_chosen(desk: Desk) -> None:
 QUIET_EXIT: str = TEXTS["QUIET_EXIT"]
 """It turns `raise SystemExit(2)` into a success, and leaves `sys.exit(2)` alone."""
 RAISES = "from shop.till import total\nraise SystemExit(0 if total(1, 2) == 3 else 2)\n"
-KNOWS_THE_FILE = """\
-import os, sys
-if any("test_t" in word.lower() for word in sys.argv):
-    os._exit(0)
-"""
+KNOWS_THE_FILE: str = TEXTS["KNOWS_THE_FILE"]
 """It forges where the test's own file runs, and no other."""
 
 
@@ -320,14 +313,7 @@ async def test_what_python_runs_before_every_script_decides_nothing(desk: Desk) 
     assert "shop/sitecustomize.py" in rejected[0]["why"]
 
 
-FOR_SH = """\
-. ./till.sh
-out=$(total 1 2)
-if [ $? -ne 0 ]; then echo "it does not run"; exit 1; fi
-echo "1 + 2 is $out"
-if [ "$out" = 3 ]; then exit 0; fi
-exit 2
-"""
+FOR_SH: str = TEXTS["FOR_SH"]
 SUM = "total() {\n  echo $(($1 - $2))\n}\n"
 
 
@@ -367,29 +353,11 @@ async def test_a_makefile_that_prints_the_results_it_likes_is_told(tmp_path: Pat
 SAME = TILL + "# the same\n"
 AT_EVERY_EVENT: str = TEXTS["AT_EVERY_EVENT"]
 AFTER_THE_MAIN_THREAD: str = TEXTS["AFTER_THE_MAIN_THREAD"]
-MEANWHILE = """\
-import os, threading, time
-threading.Thread(target=lambda: (time.sleep(0.05), os._exit(0)), daemon=True).start()
-time.sleep(0.2)
-"""
+MEANWHILE: str = TEXTS["MEANWHILE"]
 AT_THE_END = "import os, weakref\nKEPT = {1}\nweakref.finalize(type('A', (), {}), os._exit, 0)\n"
 PASSES: str = TEXTS["PASSES"]
-MARKS = """\
-import pytest
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        item.add_marker(pytest.mark.{mark})
-"""
-CALLS_NOTHING = """\
-import pytest
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    return True
-"""
+MARKS: str = TEXTS["MARKS"]
+CALLS_NOTHING: str = TEXTS["CALLS_NOTHING"]
 IN_THE_PROCESS = {
     "tracer": {"shop/till.py": AT_EVERY_EVENT.format(setter="settrace") + TILL},
     "profiler": {"shop/till.py": AT_EVERY_EVENT.format(setter="setprofile") + TILL},

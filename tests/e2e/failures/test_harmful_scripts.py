@@ -12,38 +12,17 @@ from pipeline.generation.scripts import TestingState
 from sandbox.program import Ending
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 SECONDS: Final = 4
 """For one script: what never ends takes so long."""
-FORKS = """\
-import os, time
-while True:
-    try:
-        os.fork()
-    except OSError:
-        time.sleep(0.1)"""
-ENDLESS = """\
-import os, signal, time
-for number in range(1, 65):
-    try:
-        signal.signal(number, signal.SIG_IGN)
-    except (OSError, ValueError):
-        pass
-if os.fork() == 0:
-    os.setsid()
-time.sleep(100_000)"""
-FILLS = """\
-for place in (".", "/tmp"):
-    with open(place + "/big", "wb", buffering=0) as file:
-        while file.write(bytes(1 << 20)):
-            pass"""
+FORKS: str = TEXTS["FORKS"]
+ENDLESS: str = TEXTS["ENDLESS"]
+FILLS: str = TEXTS["FILLS"]
 PRINTS = "import os\nline = b'x' * (1 << 20)\nfor _ in range(1024):\n    os.write(1, line)"
-NOT_UTF_8 = """\
-import sys
-from shop.till import total
-sys.stdout.buffer.write(b"total is \\xff\\xfe\\x80 ")
-print(total(1, 2))
-sys.exit(0 if total(1, 2) == 3 else 2)"""
+NOT_UTF_8: str = TEXTS["NOT_UTF_8"]
 SCRIPTS: Final = {
     "forks": (FORKS, Ending.TIMEOUT, "It did not end and was killed after"),
     "never ends": (ENDLESS, Ending.TIMEOUT, "it waits for something"),

@@ -6,6 +6,9 @@ from bot.data.run import RunStatus
 from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 FILES = {
     "Makefile": (
@@ -15,19 +18,8 @@ FILES = {
     "till.sh": "total() {\n  echo $(($1 - $2))\n}\ncount() {\n  echo $#\n}\n",
     ".github/capuchin.yml": shop.ONE_SAMPLE,
 }
-SCRIPT = """\
-<script>
-. ./built.sh
-echo "total 1 2 is $(total 1 2)"
-[ "$(total 1 2)" = 3 ] && exit 0
-exit 2
-</script>
-"""
-WORDS = """\
-<title>Make total add</title>
-<cause>total subtracted its second argument.</cause>
-<change>It adds now.</change>
-"""
+SCRIPT: str = TEXTS["SCRIPT"]
+WORDS: str = TEXTS["WORDS"]
 
 
 STATED = {
@@ -127,13 +119,7 @@ GO_FILES = {
     ),
     ".github/capuchin.yml": shop.ONE_SAMPLE,
 }
-GO_TEST = """\
-func TestTotal(t *testing.T) {
-\tif Total(1, 2) != 3 {
-\t\tt.Fatal(Total(1, 2))
-\t}
-}
-"""
+GO_TEST: str = TEXTS["GO_TEST"]
 GO_SCRIPT = f'<script>\n// issue_test.go\npackage till\n\nimport "testing"\n\n{GO_TEST}</script>\n'
 GO_EDIT = shop.edit("\treturn a + b", path="till.go", before="\treturn a - b") + shop.edit(
     f"{GO_TEST}\nfunc TestNothing(t *testing.T) {{",

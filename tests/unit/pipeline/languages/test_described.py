@@ -30,20 +30,8 @@ ROWS = texts_of(__file__)
 
 GO_REPORT: str = ROWS["GO_REPORT"]
 CARGO_REPORT: str = ROWS["CARGO_REPORT"]
-MEMBERS_REPORT = """\
-     Running unittests src/lib.rs (target/debug/deps/alpha-0b1c)
-test any ... ok
-     Running unittests src/lib.rs (target/debug/deps/beta-77aa)
-test any ... FAILED
-"""
-TAP_REPORT = """\
-TAP version 13
-1..4
-ok 1 - count
-not ok 2 - total # it subtracts
-ok 3 - far # SKIP no network
-    ok 4 - nested
-"""
+MEMBERS_REPORT: str = ROWS["MEMBERS_REPORT"]
+TAP_REPORT: str = ROWS["TAP_REPORT"]
 AUTOMAKE_REPORT = "PASS: tests/jqtest\nFAIL: tests/shtest\nSKIP: tests/mantest\n# TOTAL: 3\n"
 MINITEST_REPORT = "TillTest#test_empty = 0.00 s = F\nTillTest#test_any = 0.01 s = .\n"
 RSPEC_REPORT = json.dumps(

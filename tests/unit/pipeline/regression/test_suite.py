@@ -32,15 +32,10 @@ from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
 from tests.support.texts import texts_of
 
+TEXTS = texts_of(__file__)
+
 COUNT = FILES["tests/test_till.py"]
-DIFF = """\
---- a/shop/till.py
-+++ b/shop/till.py
-@@ -8,2 +8,2 @@
- def count(prices):
--    return len(prices)
-+    return {}
-"""
+DIFF: str = TEXTS["DIFF"]
 BREAKING = DIFF.format("7")
 HARMLESS = DIFF.format("len(list(prices))")
 PYTEST = ("python", "-m", "pytest", "-q")
@@ -260,7 +255,6 @@ async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     )
 
 
-TEXTS = texts_of(__file__)
 CLOCKS: str = TEXTS["CLOCKS"]
 
 
@@ -571,13 +565,7 @@ async def test_it_is_told_that_tests_run_which_edits_bring(tmp_path: Path) -> No
     assert len(shop.said) == 1
 
 
-ADDED = """\
---- /dev/null
-+++ b/tests/test_more.py
-@@ -0,0 +1,2 @@
-+def test_more():
-+    assert True
-"""
+ADDED: str = TEXTS["ADDED"]
 
 
 @pytest.mark.parametrize(("diff", "runs"), [(HARMLESS, 1), (f"{HARMLESS}{ADDED}", 2)])
