@@ -120,7 +120,9 @@ class EditingState(State):
         return f"It wrote {pluralize(len(self.patches), 'edit')} in {turns}. {self.describe_runs()}"
 
     def describe_runs(self) -> str:
-        """What ran with its edits: its script, and tests of the repository."""
+        """What ran: its scripts without and with its edits, and tests of the repository."""
+        before = ", ".join(describe_exit(run) for run in self.base[-MOST_NAMED:])
+        unedited = f"Its scripts on the unedited code: {before}." if before else ""
         ends = [describe_exit(run) for run in self.edited[-MOST_NAMED:]]
         told = f"Its script ran with the edit: {', '.join(ends)}." if ends else ""
         ran = (
@@ -128,7 +130,8 @@ class EditingState(State):
             if self.tested
             else ""
         )
-        return " ".join(filter(None, (told, ran))) or "Nothing ran with the edit."
+        with_edit = " ".join(filter(None, (told, ran))) or "Nothing ran with the edit."
+        return f"{unedited} {with_edit}".lstrip()
 
     def candidate(self, sample: int) -> Candidate | None:
         """The last edit, after any ending, with the last script that has a verdict on the base."""

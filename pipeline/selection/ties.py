@@ -158,6 +158,15 @@ BETA = 0.5
 _CONCURRENCY = 4
 
 
+def render_verdict(issue: Issue, diff: str, summary: str) -> tuple[str, str]:
+    """The system text and the question about an edit, for a model that answers `+` or `-`.
+
+    `summary`: what the edit's sample left; empty: the edit is judged alone.
+    """
+    question = render("orm/verdict", issue=issue, diff=diff, summary=summary)
+    return render("orm/system"), question
+
+
 class VerdictReward:
     """The log-odds of `+` against `-` as the first token of a model's verdict."""
 
@@ -166,8 +175,7 @@ class VerdictReward:
         self._meter = meter
 
     async def score(self, issue: Issue, diff: str, summary: str = "") -> float:
-        system = render("orm/system")
-        question = render("orm/verdict", issue=issue, diff=diff, summary=summary)
+        system, question = render_verdict(issue, diff, summary)
         return await ask_verdict(self._model, self._meter, system, question, call="orm/verdict")
 
 

@@ -14,7 +14,7 @@ from bot.cli import main
 from pipeline.lab.learning.filtering import ROW_FILES
 from pipeline.lab.learning.interpreter import TrainedKind, read_training
 from pipeline.lab.learning.records import ISSUES, ReplyRow, write_manifest, write_rows
-from pipeline.lab.learning.training_rows import policy_rows
+from pipeline.lab.learning.training_rows import policy_rows, process_rows
 from pipeline.models.base import Message
 from sandbox.frozen import replace
 from tests.support.data.learning_rows import (
@@ -55,6 +55,29 @@ def test_eight_rows_are_learnt_by_heart(
         assert main(["learn", "judge", str(data), str(out), "--python", trainer_python]) == 0
         (gain,) = json.loads((out / "judged.json").read_text())
         assert (gain["level"], gain["issues"]) == ("edits", APART)
+
+
+def test_a_verifier_learns_verdicts_on_edits_and_is_asked_nothing_else(
+    data: Path, base_model: Path, tmp_path: Path, trainer_python: str
+) -> None:
+    found, out = read_all_rows(data), tmp_path / "verifier"
+    issues = {one.id: one for one in found.issues}
+    steps = [
+        process_rows(
+            issues[row.issue], row.split, row.source, row.diff, files=row.files, places=row.places,
+            right=row.right, summary="Record: nothing ran.",
+        )
+        for row in found.candidates
+    ]  # fmt: skip
+    write_rows(data / ROW_FILES["prm"], [rows[-1] for rows in steps])
+    write_manifest(data, "filtered", (ISSUES, *ROW_FILES.values()))
+    assert main(train_command("prm", data, base_model, out, trainer_python)) == 0
+    training = read_training(out)
+    assert training.stages == {"edits": (2 * ROWS, 0, 0)}
+    assert training.losses[-1][1] < 0.05 < training.losses[0][1]
+    assert main(["learn", "judge", str(data), str(out), "--python", trainer_python]) == 0
+    (gain,) = json.loads((out / "judged.json").read_text())
+    assert (gain["level"], gain["issues"]) == ("edits", APART)
 
 
 def test_a_killed_training_goes_on(

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.bundle import write_bundle
 from pipeline.data.code_places import Located
-from pipeline.data.types import Issue, Usage
+from pipeline.data.types import Issue, Patch, Usage
 from pipeline.lab.dataset import BadData
 from pipeline.lab.learning.attempts import read_attempts
 from pipeline.lab.learning.filtering import CheckedIssue, Checker, check_attempt
@@ -18,9 +18,11 @@ from pipeline.lab.learning.training_rows import outcome_prompt
 from pipeline.localisation.process_reward import StepScore, render_judgement
 from pipeline.models.base import ModelProfile, ModelRequest, Reply
 from pipeline.models.metering import Meter
+from pipeline.replay import load_question
 from pipeline.selection.ties import ImplicitReward
 from pipeline.store import DirStore
 from sandbox.frozen import replace
+from tests.machines.choosing import NO_LOOP, OTHER_GOOD_EDIT, SMALLEST, alike
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import filtered
 from tests.support.data.solver_shop import (
@@ -31,9 +33,11 @@ from tests.support.data.solver_shop import (
     FILES,
     GOOD_EDIT,
     ISSUE,
+    TEST_FILE,
     WEAK_SCRIPT,
     WRONG_EDIT,
     Shop,
+    edit,
     sample,
     script,
     simple,
@@ -227,6 +231,46 @@ async def test_the_outcome_rows_are_what_the_implicit_reward_asks(tmp_path: Path
     (prompt,) = outcome_prompt(SOLVED.issue)
     assert prompt.role == "user"
     assert model.asked == [(prompt.content, REFERENCE)] * 2
+
+
+ASKS = """
+<script>
+import sys
+from shop.till import total
+
+try:
+    total(None)
+except TypeError:
+    sys.exit(2)
+</script>
+
+<asked/>
+"""
+MENDS = edit(
+    "    for price in prices:\n        result -= price",
+    "    for price in prices or ():\n        result += price",
+)
+
+
+async def test_an_attempt_is_the_edit_and_the_summary_that_the_run_chose_by(shop: Shop) -> None:
+    """As a formatter left it (0), and as one more sample mended it (3), which is proposed."""
+    answers = alike(NO_LOOP, OTHER_GOOD_EDIT, SMALLEST)
+    answers |= {"reproduction": [TEST_FILE + ASKS], "editing/3": [MENDS, APPROVE]}
+    store = DirStore(shop.folder / "runs" / NAME / "run")
+    formatted = diff_of(TILL, TILL.replace("-= price", "+=  price"), "shop/till.py")
+    await store.save("formatted/0", Patch(diff=formatted))
+    await run(shop, answers, samples=3, informed=0)
+    question, _ = await load_question(store)
+    found = [
+        one async for one in read_attempts(shop.folder / "runs", {NAME: SOLVED}, {"": "merged"})
+    ]
+    assert [(one.diff, one.summary) for one in found] == [
+        (one.patch.diff, one.summary) for one in question.candidates
+    ]
+    assert [one.resolved for one in found] == [None, None, None, True]
+    assert found[0].diff == formatted
+    assert "Its scripts on the unedited code: exit code 2. Its script ran" in found[3].summary
+    assert "prices or ()" in found[3].replies[-2].answer
 
 
 async def test_runs_of_no_collected_issue_are_refused_in_a_sentence(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -465,7 +465,11 @@ def run_judge(args: argparse.Namespace) -> None:
             f"{args.trained} was trained on other data, which may contain these test issues."
         )
     data = read_held_out(args.data)
-    requests = list_score_requests(data, training.kind)
+    levels: tuple[Level, ...] = ("edits",)
+    if training.kind == "prm":  # it is asked only what it has learnt
+        learnt = {stage for stage, (count, *_) in training.stages.items() if count}
+        levels = tuple(level for level in get_args(Level) if level in learnt)
+    requests = list_score_requests(data, training.kind, levels)
     if not requests:
         raise BadData(f"{args.data} holds no held-out candidate.")
     scores = score_rows(find_interpreter(args.python), requests, args.trained)
@@ -474,7 +478,6 @@ def run_judge(args: argparse.Namespace) -> None:
         edits[row.issue].append(row.diff)
     located = [to_located(one) for one in data.issues if one.base_commit]
     code = asyncio.run(read_code(located, args.trees, edits)) if args.trees else {}
-    levels: tuple[Level, ...] = ("files", "places") if training.kind == "prm" else ("edits",)
     gains = judge(data, scores, levels, code)
     text = json.dumps([gain.model_dump(mode="json") for gain in gains], indent=1) + "\n"
     (args.trained / "judged.json").write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pipeline.bundle import MANIFEST
 from pipeline.context.ranking import RankingMachine, RankingState
 from pipeline.data.code_places import Context, Located
-from pipeline.data.types import NOT_FIXED, Issue, Selection
+from pipeline.data.types import NOT_FIXED, Candidate, Issue, Selection
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.exploring import ExploringMachine, ExploringState
@@ -38,10 +38,11 @@ from pipeline.localisation.stages import LocalisationMachine, ReadingState, Unde
 from pipeline.localisation.tree_search import find_beam
 from pipeline.machine import Machine
 from pipeline.models.base import ModelProfile, ModelRefused, ModelRequest, Reply
-from pipeline.replay import BundleStore, open_replay
+from pipeline.replay import BundleStore, NotInBundle, load_question, open_replay
 from pipeline.resources import Resources
 from pipeline.run_errors import OtherFormat
 from pipeline.state import ReplyKind, S
+from pipeline.store import Store
 from pipeline.workflows.outcome import EFFECTIVE_KEY, EffectiveSetup, load_end
 from sandbox.frozen import replace
 
@@ -116,11 +117,23 @@ async def _read_run(solved: SolvedIssue, documents: Mapping[str, bytes]) -> list
     if context:
         searched, judged = await _read_search(resources, issue, context, solved.reference)
         shared += searched
+    edits = await _read_candidates(store)
     found: list[Attempt] = []
-    for sample in range(setup.options.samples):
-        if attempt := await _read_sample(solved.id, sample, issue, context, resources, shared):
+    for sample in sorted({*range(setup.options.samples), *edits}):
+        if attempt := await _read_sample(
+            solved.id, sample, issue, context, resources, shared, edits.get(sample)
+        ):
             found.append(replace(attempt, judged=judged))
     return found
+
+
+async def _read_candidates(store: Store) -> dict[int, Candidate]:
+    """By sample, the edits as the run chose among them: formatted, with one that mends another."""
+    try:
+        question, _ = await load_question(store)
+    except NotInBundle:  # it ended before
+        return {}
+    return {one.sample: one for one in question.candidates}
 
 
 async def _label_proposed(
@@ -202,16 +215,17 @@ async def _read_sample(
     context: Context | None,
     resources: Resources,
     shared: tuple[ReplyRow, ...],
+    judged: Candidate | None,
 ) -> Attempt | None:
     store = resources.store
     test = await store.load(f"testing/{sample}", TestingState)
     edit = await store.load(f"editing/{sample}", EditingState)
     seed = test.best() if test else None
-    if test is None:
+    if test is None and judged is None:
         return None
     tester = TestingMachine(resources, issue, sample=sample)
-    replies = [*shared, *list_replies(tester, test, "reproduction")]
-    candidate = edit.candidate(sample) if edit else None
+    replies = [*shared, *(list_replies(tester, test, "reproduction") if test else ())]
+    candidate = judged or (edit.candidate(sample) if edit else None)
     # The machine that edits may mend the script as well: what it ends with is judged.
     final = (seed[0].text, seed[1]) if seed else None
     if edit and candidate and candidate.test and candidate.test.text in edit.scripts:
@@ -223,12 +237,13 @@ async def _read_sample(
             explored = await store.load(f"editing/{sample}", ExploringState)
             explorer = ExploringMachine(resources, task)
             replies += list_replies(explorer, explored, "edit") if explored else []
-        elif seed:
+        else:
             replies += list_replies(EditingMachine(resources, task), edit, "edit")
     return Attempt(
         issue=name,
         source=f"run {name}, sample {sample}",
         diff=candidate.patch.diff if candidate else "",
+        summary=edit.summarise() if edit and resources.options.summaries else "",
         shown=tuple(file.path for file in context.files) if context else None,
         replies=tuple(replies),
         script=final[0] if final else "",

@@ -36,6 +36,7 @@ from pipeline.lab.learning.training_rows import (
     Split,
     hits_places,
     is_benchmarked,
+    label_edits,
     list_changed_files,
     outcome_rows,
     policy_rows,
@@ -302,6 +303,10 @@ class CandidateRow(Frozen):
     right: bool | None
     files: bool
     places: bool
+    verdict: bool | None = None
+    """`right`, where that is no word of the attempt's own script; a verifier is judged by it."""
+    summary: str = ""
+    """What its sample left."""
 
 
 class FilterReport(Frozen):
@@ -331,6 +336,8 @@ class FilterReport(Frozen):
     """Replies of the policy's rows, equal ones counted each."""
     thoughtless: int = 0
     """Those of them that were written without a thought."""
+    verdicts: Mapping[str, int] = {}
+    """By verdict: the rows of the PRM that judge a whole edit."""
     rows: Mapping[str, Mapping[str, int]]
     """By kind of row: how many for training and for the test."""
     leaks: int
@@ -400,6 +407,7 @@ def filter_data(
         spared=counts.spared,
         replies=counts.replies,
         thoughtless=counts.thoughtless,
+        verdicts=dict(counts.verdicts),
         rows={name: {side: files.counts[name, side] for side in SIDES} for name in ROW_FILES},
         leaks=count_leaks(out),
     )
@@ -480,6 +488,7 @@ def _write_issue(
     named = is_benchmarked(issue.repository, issue.reference)
     counts.benchmarked[issue.repository] += side == "train" and named
     whole, settings = 0, counts.settings
+    labels = label_edits(attempt for attempt, _ in attempts)
     for attempt, checks in attempts:
         chosen = select_replies(attempt, checks) if settings.rejection else attempt.replies
         replies = () if is_easy else chosen
@@ -500,18 +509,24 @@ def _write_issue(
         if not attempt.diff or attempt.diff in candidates:
             continue
         files_found = _all_files(issue, attempt)
+        label = labels.get(attempt.diff)
         process += process_rows(
-            issue, side, attempt.source, attempt.diff, files=files_found, places=checks.places
-        )
+            issue, side, attempt.source, attempt.diff,
+            files=files_found, places=checks.places, right=label, summary=attempt.summary,
+        )  # fmt: skip
+        if label is not None:
+            counts.verdicts["right" if label else "wrong"] += 1
         candidates[attempt.diff] = CandidateRow(
             issue=issue.id,
             repository=issue.repository,
             split=side,
             source=attempt.source,
             diff=attempt.diff,
-            right=checks.right,
+            right=checks.right if label is None else label,
             files=files_found,
             places=checks.places,
+            verdict=label,
+            summary=attempt.summary,
         )
     right = [a.diff for a, c in attempts if c.right and a.diff]
     wrong = [a.diff for a, c in attempts if c.right is False and a.diff]
@@ -541,6 +556,7 @@ class _Counts:
     spared: int = 0
     replies: int = 0
     thoughtless: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter[str])
     benchmarked: Counter[str] = field(default_factory=Counter[str])
     repositories: dict[str, Split] = field(default_factory=dict[str, Split])
 
@@ -668,6 +684,8 @@ def render_filter_report(report: FilterReport) -> str:
         f"{report.spared}",
         f"- replies of the policy without a thought: {report.thoughtless} of {report.replies}; a "
         "model that thinks is not trained on them",
+        "- verdicts on whole edits, among the rows of the prm: "
+        f"{report.verdicts.get('right', 0)} right, {report.verdicts.get('wrong', 0)} wrong",
         f"- leakage: {report.leaks}",
         "",
     ]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from pipeline.lab.learning.filtering import CandidateRow, HeldOut
+from pipeline.lab.learning.records import AnswerLevel
 from pipeline.lab.learning.training_rows import outcome_prompt, process_rows
 from pipeline.lab.render import table
 from pipeline.lab.scoring import bootstrap, percent
@@ -17,7 +18,7 @@ from pipeline.selection.scoring.features import best, compute_text_evidence
 from pipeline.store import digest
 from sandbox.frozen import Frozen
 
-Level = Literal["edits", "files", "places"]
+Level = AnswerLevel
 _WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -58,8 +59,11 @@ class JudgedIssue:
     model: tuple[float, ...]
 
 
-def list_score_requests(data: HeldOut, kind: Literal["prm", "orm"]) -> list[dict[str, object]]:
-    """What the trainer's interpreter is to score: the requests of the served reward models."""
+def list_score_requests(
+    data: HeldOut, kind: Literal["prm", "orm"], levels: Sequence[Level]
+) -> list[dict[str, object]]:
+    """What the trainer's interpreter is to score: the requests of the served reward models, of a
+    PRM those at `levels`."""
     known = {one.id: one for one in data.issues}
     found: list[dict[str, object]] = []
     for row in data.candidates:
@@ -72,9 +76,10 @@ def list_score_requests(data: HeldOut, kind: Literal["prm", "orm"]) -> list[dict
             )
             continue
         steps = process_rows(
-            known[row.issue], "test", row.source, row.diff, files=row.files, places=row.places
-        )
-        for step in steps:
+            known[row.issue], "test", row.source, row.diff,
+            files=row.files, places=row.places, right=row.verdict, summary=row.summary,
+        )  # fmt: skip
+        for step in (one for one in steps if one.level in levels):
             prompt = [one.model_dump() for one in step.prompt]
             found.append({"key": score_key(step.level, row), "kind": kind, "prompt": prompt})
     return found

@@ -77,7 +77,7 @@ def render_card(sizes: Sizes, issues: Iterable[SolvedIssue], warning: str = "") 
         "# Solved issues for training\n",
         "Made by `capuchin learn filter`. `policy` holds conversations whose replies are to be "
         "imitated (in `completion`, but for those that `masked` names), `prm` files and places of "
-        "edits with a verdict, `orm` pairs of a right and a wrong edit, `candidates` labelled "
+        "edits, and edits with what their samples left, with a verdict, `orm` pairs of a right and a wrong edit, `candidates` labelled "
         "edits, and `instances` a benchmark in SWE-bench's format. No repository is in both splits "
         "unless there is only one, training ends before the test begins unless repositories alone "
         "part them, and near duplicates are left out.\n",

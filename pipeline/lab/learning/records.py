@@ -19,14 +19,14 @@ from pipeline.lab.dataset import BadData, read_lines
 from pipeline.models.base import Message
 from sandbox.frozen import Frozen
 
-FORMAT = 4
+FORMAT = 5
 """Raise it when a model of this module changes."""
 MANIFEST = "manifest.json"
 ISSUES, ATTEMPTS = "issues.jsonl", "attempts.jsonl"
 
 Outcome = Literal["merged", "changed", "closed", "reverted"]
 Stage = Literal["files", "understanding", "localisation", "reproduction", "edit"]
-AnswerLevel = Literal["files", "places"]
+AnswerLevel = Literal["files", "places", "edits"]
 
 
 class SolvedIssue(Frozen):
@@ -75,7 +75,8 @@ class ReplyRow(Frozen):
 
 
 class JudgedAnswer(Frozen):
-    """An answer of a search, in the question that a process reward model is asked about it."""
+    """An answer of a search, or a whole edit, in the question that a reward model that answers `+`
+    or `-` is asked about it."""
 
     level: AnswerLevel
     system: str
@@ -92,6 +93,9 @@ class Attempt(Frozen):
     """The public system that wrote it, or `run NAME, sample N`."""
     diff: str
     """Empty if there is no edit."""
+    summary: str = ""
+    """What its sample left (`Candidate.summary`), which a verifier reads beside the edit; empty
+    without a run of ours, and where the run's choice read none."""
     resolved: bool | None = None
     """The label: whether the benchmark's tests pass with it, or people merged it as it was."""
     outcome: Outcome | None = None

@@ -13,11 +13,18 @@ from typing import Literal
 from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
 from pipeline.data.code_places import Located, Place, SuspectFile
 from pipeline.data.types import Issue
-from pipeline.lab.learning.records import AnswerLevel, JudgedAnswer, ReplyRow, SolvedIssue
+from pipeline.lab.learning.records import (
+    AnswerLevel,
+    Attempt,
+    JudgedAnswer,
+    ReplyRow,
+    SolvedIssue,
+)
 from pipeline.localisation.process_reward import render_judgement
 from pipeline.localisation.stages import LONGEST_CODE
 from pipeline.models.base import Message
 from pipeline.models.metering import BAD, GOOD
+from pipeline.selection.ties import render_verdict
 from prompts.templates import render
 from prompts.text import shorten
 from sandbox.frozen import Frozen
@@ -191,7 +198,8 @@ class PolicyRow(Frozen):
 
 
 class ProcessRow(Frozen):
-    """An intermediate result with its verdict, `+` or `-` (SWE-Reasoner, equation 3)."""
+    """A result with its verdict, `+` or `-`: files and places (SWE-Reasoner, equation 3), and whole
+    edits with what their samples left."""
 
     issue: str
     split: Split
@@ -254,20 +262,46 @@ def _join_replies(issue: str, split: Split, replies: Sequence[ReplyRow]) -> Poli
 
 
 def process_rows(
-    issue: SolvedIssue, split: Split, source: str, diff: str, *, files: bool, places: bool
+    issue: SolvedIssue,
+    split: Split,
+    source: str,
+    diff: str,
+    *,
+    files: bool,
+    places: bool,
+    right: bool | None = None,
+    summary: str = "",
 ) -> list[ProcessRow]:
-    """The files and the places of an edit, each with whether they are right."""
+    """The files and the places of an edit, and itself with the `summary` of its sample, each with
+    whether they are right; without the last where that is not known."""
     changed = list_places(diff)
     if not changed:
         return []
     paths = sorted(list_changed_files(diff))
     levels: list[tuple[AnswerLevel, bool]] = [("files", files), ("places", places)]
     found: list[ProcessRow] = []
-    for level, right in levels:
+    for level, is_right in levels:
         system, question = render_step(issue.issue, paths, changed if level == "places" else ())
-        answer = JudgedAnswer(level=level, system=system, question=question, right=right)
+        answer = JudgedAnswer(level=level, system=system, question=question, right=is_right)
+        found.append(render_judged_row(issue.id, split, source, answer))
+    if right is not None:
+        system, question = render_verdict(issue.issue, diff, summary)
+        answer = JudgedAnswer(level="edits", system=system, question=question, right=right)
         found.append(render_judged_row(issue.id, split, source, answer))
     return found
+
+
+def label_edits(attempts: Iterable[Attempt]) -> dict[str, bool]:
+    """By diff, whether a benchmark's tests or people call it right: the labels of a verifier.
+
+    What the attempt's own script says is no label, since the verifier reads it. Where labels of
+    one edit differ, as by a flaky test, or where people changed it, it has none.
+    """
+    told: dict[str, set[bool]] = defaultdict(set)
+    for one in attempts:
+        if one.diff and one.resolved is not None and one.outcome != "changed":
+            told[one.diff].add(one.resolved)
+    return {diff: True in labels for diff, labels in told.items() if len(labels) == 1}
 
 
 def render_judged_row(issue: str, split: Split, source: str, answer: JudgedAnswer) -> ProcessRow:

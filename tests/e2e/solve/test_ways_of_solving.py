@@ -136,6 +136,35 @@ async def test_a_reward_model_that_is_dead_costs_no_pull_request(
     assert "| breaks |\n" in body
 
 
+@pytest.mark.parametrize("trusted", ["I read every caller.", "I guessed the sign."])
+async def test_a_verifier_that_reads_what_samples_left_moves_the_choice(
+    start_recorded_bot: StartBot, trusted: str
+) -> None:
+    left = {"I read every caller.": "return b + a", "I guessed the sign.": "return a + b"}
+    said = [f"<summary>\n{one}\n</summary>\n\n{shop.edit(f'    {left[one]}')}" for one in left]
+    edits = [RecordedAnswer(call=f"editing/{n}", turn=0, reply=text) for n, text in enumerate(said)]
+    undecided = RecordedAnswer(call="selecting", reply="Hm.")
+    sure = (
+        RecordedAnswer(call="orm", when=(f"{trusted}\nRecord: ",), reply="+",
+                       logprobs={"+": -0.1, "-": -2.4}),
+        RecordedAnswer(call="orm", reply="-", logprobs={"-": -0.1, "+": -2.4}),
+    )  # fmt: skip
+    verifier = RecordedServer(Recording(version=1, note="Written by hand.", answers=sure))
+    async with (
+        verifier.serve() as url,
+        start_recorded_bot(
+            shop.answers(*edits, undecided), orm_model=f"openai:prm@{url}/v1"
+        ) as bot,
+    ):
+        repo = bot.add_repo()
+        run = await bot.solve(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+        _, body = bot.only_pull_request(repo)
+    assert left[trusted] in (repo.read_file(repo.pulls[0].head_sha, TILL) or "")
+    assert "reward model" in body
+    assert len(verifier.requests) == 2
+
+
 TILL = "shop/till.py"
 FIXED = shop.FILES[TILL].replace("a - b", "a + b")
 PASSES = ("It says that the issue is fixed already",)

@@ -119,6 +119,7 @@ def write_learning_rows(folder: Path) -> Rows:
                     CandidateRow(
                         issue=issue.id, repository=issue.repository, split=split, source=diff[-9:],
                         diff=diff, right=diff == right, files=True, places=diff == right,
+                        verdict=diff == right,
                     )
                 )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from pipeline.lab.learning.filtering import (
     count_leaks,
     read_held_out,
     read_warning,
+    render_filter_report,
 )
 from pipeline.lab.learning.interpreter import Training, write_training_report
 from pipeline.lab.learning.records import (
@@ -25,6 +26,7 @@ from pipeline.lab.learning.records import (
 )
 from pipeline.lab.learning.training_rows import NEVER, hits_places, outcome_rows, split_issues
 from pipeline.models.base import Message
+from pipeline.selection.ties import render_verdict
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import filtered, read_all_rows
@@ -294,6 +296,37 @@ def test_what_trains_the_policy_is_set_by_the_command(
     for wrong in ("accepted=0", "thoughts=perhaps", "nothing=1"):
         assert main([*words, "--set", wrong]) == 2
         assert wrong.partition("=")[0] in capsys.readouterr().err
+
+
+def test_a_verifier_learns_each_edit_with_its_record_by_labels_that_are_not_its_own(
+    tmp_path: Path,
+) -> None:
+    """Not by the attempt's script, which its record tells, nor where labels of one edit differ."""
+    edits = [edit(n, f"return {n} or raise the price of it\n") for n in range(5)]
+    told = (True, False, None, None, True)
+    own = {"script": "x", "red_before": True, "green_on_reference": True, "passes_script": True}
+    tried = [
+        Attempt.model_validate(
+            {"issue": ISSUES[0].id, "source": f"run {n}", "diff": diff, "resolved": label,
+             "summary": f"Record: {n}", "broken": (), **own}
+        )
+        for n, (diff, label) in enumerate(zip(edits, told, strict=True))
+    ]  # fmt: skip
+    tried[3] = replace(tried[3], resolved=True, outcome="changed")
+    again = [replace(tried[0], source="b", resolved=None, summary="other"),
+             replace(tried[4], source="b", resolved=False)]  # fmt: skip
+    found, report = filtered(tmp_path, ISSUES[:1], [*tried, *again], until=NEVER)
+    rows = [row for row in found.process if row.level == "edits"]
+    asked = [
+        (*render_verdict(ISSUES[0].issue, edits[n], f"Record: {n}"), verdict)
+        for n, verdict in enumerate("+-")
+    ]
+    assert [tuple(one.content for one in (*row.prompt, *row.completion)) for row in rows] == asked
+    assert report.verdicts == {"right": 1, "wrong": 1}
+    assert "among the rows of the prm: 1 right, 1 wrong" in render_filter_report(report)
+    assert [(row.summary, row.verdict) for row in found.candidates] == [
+        (f"Record: {n}", verdict) for n, verdict in enumerate((True, False, None, None, None))
+    ]
 
 
 def test_an_easy_issue_does_not_outweigh_the_others(tmp_path: Path) -> None:

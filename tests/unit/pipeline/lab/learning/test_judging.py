@@ -3,8 +3,16 @@
 import random
 
 from pipeline.lab.learning.filtering import CandidateRow, HeldOut
-from pipeline.lab.learning.judging import judge, list_score_requests, render_gains, score_key
+from pipeline.lab.learning.judging import (
+    Level,
+    judge,
+    list_score_requests,
+    render_gains,
+    score_key,
+)
 from pipeline.lab.learning.records import SolvedIssue
+from pipeline.selection.ties import render_verdict
+from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 
 
@@ -24,7 +32,7 @@ def judged() -> HeldOut:
             CandidateRow(
                 issue=name, repository=repository, split="test", source=str(one),
                 diff=diff_of("a\n", f"b{number}x{one}\n"), right=one == right, files=True,
-                places=one == right,
+                places=one == right, verdict=one == right,
             )
             for one in range(4)
         ]  # fmt: skip
@@ -45,14 +53,25 @@ def test_a_model_that_knows_gains_and_one_that_guesses_does_not() -> None:
 
 def test_the_questions_are_those_that_are_served() -> None:
     data = judged()
-    outcome = list_score_requests(data, "orm")
+    outcome = list_score_requests(data, "orm", ["edits"])
     assert len(outcome) == len(data.candidates)
     assert outcome[0]["answer"] == data.candidates[0].diff
-    process = list_score_requests(data, "prm")
-    assert len(process) == 2 * len(data.candidates)
-    assert {str(one["key"]) for one in process} == {
-        score_key(level, row) for row in data.candidates for level in ("files", "places")
-    }
+    some: list[list[Level]] = [["files", "places"], ["files", "places", "edits"]]
+    for levels in some:
+        process = list_score_requests(data, "prm", levels)
+        assert [str(one["key"]) for one in process] == [
+            score_key(level, row) for row in data.candidates for level in levels
+        ]
+    own = replace(data.candidates[0], verdict=None)
+    assert not list_score_requests(HeldOut(data.issues, [own]), "prm", ["edits"])
+    issue, row = data.issues[0].issue, replace(data.candidates[0], summary="Record: it ran.")
+    (asked,) = list_score_requests(HeldOut(data.issues, [row]), "prm", ["edits"])
+    assert asked["prompt"] == [
+        {"role": role, "content": text}
+        for role, text in zip(
+            ("system", "user"), render_verdict(issue, row.diff, row.summary), strict=True
+        )
+    ]
 
 
 def test_the_confidence_reads_the_unedited_files_as_in_a_run() -> None:
