@@ -76,11 +76,12 @@ def render_card(sizes: Sizes, issues: Iterable[SolvedIssue], warning: str = "") 
         f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n",
         "# Solved issues for training\n",
         "Made by `capuchin learn filter`. `policy` holds conversations whose replies are to be "
-        "imitated (in `completion`, but for those that `masked` names), `prm` files and places of "
-        "edits, and edits with what their samples left, with a verdict, `orm` pairs of a right and a wrong edit, `candidates` labelled "
-        "edits, and `instances` a benchmark in SWE-bench's format. No repository is in both splits "
-        "unless there is only one, training ends before the test begins unless repositories alone "
-        "part them, and near duplicates are left out.\n",
+        "imitated (in `completion`, but for those that `masked` names), `prm` files and places "
+        "of edits, and edits with what their samples left, with a verdict, `orm` pairs of a right "
+        "and a wrong edit, `candidates` labelled edits, and `instances` a benchmark in "
+        "SWE-bench's format. No repository is in both splits unless there is only one, training "
+        "ends before the test begins unless repositories alone part them, and near duplicates "
+        "are left out.\n",
         *([f"{warning}.\n"] if warning else []),
         *table(
             ("kind", "split", "rows"),
