@@ -9,7 +9,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
-from bot.github.http import is_github_com
+from bot.github.http import is_github_com, ssl_context
 from bot.visible_text import render_page
 from pipeline.data.types import Picture
 
@@ -110,7 +110,7 @@ class AttachmentReader:
         self._root = github_url.rstrip("/")
         # Not compressed: a small answer could become a huge one.
         self._client = httpx.AsyncClient(
-            timeout=_TIMEOUT_SECONDS, headers={"Accept-Encoding": "identity"}
+            verify=ssl_context(), timeout=_TIMEOUT_SECONDS, headers={"Accept-Encoding": "identity"}
         )
 
     async def __aenter__(self) -> "AttachmentReader":

@@ -147,7 +147,7 @@ def is_github_com(github_url: str) -> bool:
 
 
 @cache
-def _ssl_context() -> ssl.SSLContext:
+def ssl_context() -> ssl.SSLContext:
     """The system's certificate authorities; reading them is the slowest part of a new client."""
     return ssl.create_default_context()
 
@@ -181,7 +181,7 @@ class GitHubClient:
             auth,
             base_url=api_root(github_url),
             timeout=TIMEOUT_SECONDS,
-            ssl_verify=_ssl_context(),
+            ssl_verify=ssl_context(),
             user_agent="capuchin",
             # githubkit also repeats a POST after a 5xx, and sleeps up to an hour for a rate limit.
             auto_retry=False,
@@ -258,7 +258,7 @@ class GitHubClient:
             async with (
                 asyncio.timeout(TAIL_SECONDS),
                 httpx.AsyncClient(
-                    verify=_ssl_context(), transport=self._transport, timeout=TIMEOUT_SECONDS
+                    verify=ssl_context(), transport=self._transport, timeout=TIMEOUT_SECONDS
                 ) as client,
             ):
                 # githubkit follows redirects, and keeps all that it reads.
