@@ -1,12 +1,14 @@
 """A GitHub on a real socket, for every test that asks for one."""
 
-from collections.abc import AsyncGenerator
+import socket
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 
 from bot.data.run import RepoRef
 from bot.settings import Settings, Timings
+from capuchin_demo.environment import find_free_port
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.contracts.github.contract import ContractLog
@@ -20,13 +22,23 @@ def app_identity() -> AppIdentity:
     return generate_app()
 
 
+@pytest.fixture(scope="session")
+def hub_port() -> Generator[int]:
+    """The port of every hub of this process, held while no test has one: images belong to the App
+    of an address, so that a test finds what those before it have built."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", port := find_free_port()))
+        yield port
+
+
 @pytest.fixture
-async def hub(tmp_path: Path, app_identity: AppIdentity) -> AsyncGenerator[LocalHub]:
+async def hub(tmp_path: Path, app_identity: AppIdentity, hub_port: int) -> AsyncGenerator[LocalHub]:
     """Ends by proving that all that was said on both sides is as GitHub's documents have it."""
     hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
     log = ContractLog()
     hub.listen(log)
-    async with hub.serve():
+    async with hub.serve(hub_port):
         yield hub
     log.check(hub.deliveries)
     assert log.problems == []
