@@ -9,16 +9,9 @@ from sandbox.execution.session import SandboxSession
 from sandbox.guest.supervisor.capture import MAX_BYTES, MAX_ENTRIES
 from sandbox.program import CommandRun, Ending, shell_command
 from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
+from tests.support.texts import texts_of
 
-METADATA_PROBE = """
-import socket
-for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
-    try:
-        socket.create_connection((address, 80), 3).close()
-        print(address, "open")
-    except OSError as error:
-        print(address, type(error).__name__, error.errno)
-"""
+TEXTS = texts_of(__file__)
 
 
 def by_python(script: str) -> str:
@@ -30,7 +23,7 @@ async def attack(sandbox: SandboxSession, text: str) -> CommandRun:
 
 
 async def test_a_command_has_no_network_and_no_secret(sandbox: SandboxSession) -> None:
-    run = await attack(sandbox, by_python(METADATA_PROBE))
+    run = await attack(sandbox, by_python(TEXTS["METADATA"]))
     assert run.output.count("OSError 101") == 3
     seen = await attack(
         sandbox, "env; cat /proc/1/environ; ls -A /opt/capuchin; id -u; cat /proc/1/mem"
@@ -45,16 +38,7 @@ async def test_a_command_has_no_network_and_no_secret(sandbox: SandboxSession) -
 
 
 async def test_a_command_gains_no_right(sandbox: SandboxSession) -> None:
-    run = await attack(
-        sandbox,
-        """
-for word in "unshare -U true" "mount -t tmpfs none /mnt" "mknod /tmp/d b 8 0" "chroot / true" \
-    "touch /opt/env/x" "touch /usr/x" "touch /opt/tree/x" "touch /etc/x"; do
-    $word 2>/dev/null && echo "DID $word"
-done
-grep -E '^(CapEff|NoNewPrivs)' /proc/self/status
-""",
-    )
+    run = await attack(sandbox, TEXTS["RIGHTS"])
     assert run.output == "CapEff:\t0000000000000000\nNoNewPrivs:\t1\n"
 
 
@@ -75,24 +59,7 @@ async def test_what_runs_on_behind_a_command_cannot_change_what_is_read(
     sandbox: SandboxSession,
 ) -> None:
     """All of its processes are dead before its checkout is read."""
-    run = await attack(
-        sandbox,
-        by_python("""
-import os, signal
-if os.fork() == 0:
-    os.setsid()
-    for number in range(1, 32):
-        try: signal.signal(number, signal.SIG_IGN)
-        except OSError: pass
-    while True:
-        for target in ("/etc/passwd", "/proc/1/environ"):
-            try: os.symlink(target, "swap.tmp"); os.replace("swap.tmp", "swap")
-            except OSError: pass
-        with open("swap.tmp", "w") as file: file.write("mine")
-        os.replace("swap.tmp", "swap")
-import time; time.sleep(0.3)
-"""),
-    )
+    run = await attack(sandbox, by_python(TEXTS["SWAP_LINKS"]))
     assert run.changes is not None
     for change in run.changes:
         assert change.content in (b"", b"mine", b"/etc/passwd", b"/proc/1/environ")
@@ -135,20 +102,7 @@ async def test_a_checkout_that_cannot_be_read_within_the_limits_is_left_alone(
 
 
 async def test_no_command_can_write_the_report_itself(sandbox: SandboxSession) -> None:
-    run = await attack(
-        sandbox,
-        by_python("""
-import glob, json, os
-forged = json.dumps({"changes": [["evil.py", "100644", "", False]], "lost": "", "ended": 0}) + "\\n"
-for number in range(3, 64):
-    try: os.write(number, forged.encode())
-    except OSError: pass
-for path in glob.glob("/proc/*/fd/*"):
-    try: os.write(os.open(path, os.O_WRONLY | os.O_NONBLOCK), b"")
-    except OSError: pass
-print(forged)
-"""),
-    )
+    run = await attack(sandbox, by_python(TEXTS["FORGE_REPORT"]))
     assert (run.exit_code, run.changes) == (0, ())
 
 

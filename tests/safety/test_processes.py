@@ -17,6 +17,8 @@ from tests.support.docker import Execute
 from tests.support.own_docker_daemon import OwnDaemon
 from tests.support.texts import texts_of
 
+TEXTS = texts_of(__file__)
+
 
 async def test_a_fork_bomb_ends_with_its_time(execute: Execute, gvisor: OwnDaemon | None) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
@@ -37,36 +39,12 @@ async def test_daemons_that_hold_the_output_die_with_their_parent(
     execute: Execute, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.program.WALL_MARGIN", 60)  # if they live, not for ten minutes
-    run = await execute(
-        """
-import os, signal, time
-for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-    signal.signal(number, signal.SIG_IGN)
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        while True:
-            time.sleep(0.01); os.write(1, b"")
-    os._exit(0)
-print("parent done")
-""",
-        seconds=10,
-    )
+    run = await execute(TEXTS["DAEMONS"], seconds=10)
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
 
 
 async def test_ignoring_every_signal_buys_no_time(execute: Execute) -> None:
-    run = await execute(
-        """
-import signal, time
-for number in range(1, 65):
-    try: signal.signal(number, signal.SIG_IGN)
-    except (OSError, ValueError): pass
-print("ready", flush=True)
-while True: time.sleep(1000)
-""",
-        seconds=3,
-    )
+    run = await execute(TEXTS["IGNORE_SIGNALS"], seconds=3)
     # It never ends by itself: that there is an end, and by this limit, is what is shown.
     assert (run.ending, run.limit, run.output) == (Ending.TIMEOUT, "idle", "ready\n")
 
@@ -91,19 +69,14 @@ async def test_the_host_ends_what_the_container_does_not(
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 
 
-TEXTS = texts_of(__file__)
-REACH: str = TEXTS["REACH"]
-SIGNALS: str = TEXTS["SIGNALS"]
-
-
 async def test_the_supervising_processes_cannot_be_reached(execute: Execute) -> None:
-    run = await execute(REACH)
+    run = await execute(TEXTS["REACH"])
     assert (run.exit_code, run.output) == (9, "")
 
 
 async def test_no_signal_ends_the_supervising_processes(execute: Execute) -> None:
     try:
-        run = await execute(SIGNALS)
+        run = await execute(TEXTS["SIGNALS"])
     except SandboxUnavailable as error:
         pytest.fail(f"process 1 was brought down: {error}")
     assert (run.exit_code, run.output) == (9, "")
@@ -132,26 +105,8 @@ async def test_an_end_cannot_be_forged_by_printing_one(execute: Execute, text: s
 async def test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next(
     execute: Execute,
 ) -> None:
-    leave = """
-import ctypes, socket
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.shmget(4711, 4096, 0o1600) >= 0
-libc.semget(4711, 1, 0o1600)
-libc.mq_open(b"/left", 0o102, 0o600, None)
-server = socket.create_server(("127.0.0.1", 8000))
-client = socket.create_connection(("127.0.0.1", 8000))
-server.accept()[0].close()  # leaves a connection that waits a minute
-client.close()
-"""
-    look = """
-import ctypes, socket
-libc = ctypes.CDLL(None, use_errno=True)
-print(libc.shmget(4711, 4096, 0), libc.semget(4711, 1, 0), libc.mq_open(b"/left", 0))
-plain = socket.socket()
-plain.bind(("127.0.0.1", 8000))
-"""
-    assert (await execute(leave)).passed
-    run = await execute(look)
+    assert (await execute(TEXTS["LEAVE"])).passed
+    run = await execute(TEXTS["LOOK"])
     assert (run.exit_code, run.output) == (0, "-1 -1 -1\n")
 
 

@@ -14,6 +14,9 @@ from sandbox.program import Ending, python_script
 from tests.support.attack_scripts import MEMORY_BOMBS
 from tests.support.docker import Execute, wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 
 @pytest.mark.parametrize("name", MEMORY_BOMBS)
@@ -42,72 +45,31 @@ async def test_endless_output_is_cut(
 
 
 async def test_disks_have_an_end(execute: Execute) -> None:
-    run = await execute("""
-import os
-for place in (".", "/tmp", "/dev/shm"):
-    try:
-        with open(place + "/big", "wb", buffering=0) as file:
-            while True: file.write(bytes(1 << 20))
-    except OSError as error:
-        print(error.errno, os.path.getsize(place + "/big") <= 64 << 20)
-    os.unlink(place + "/big")
-""")
+    run = await execute(TEXTS["DISKS"])
     assert run.output == "28 True\n" * 3
 
 
 async def test_inodes_have_an_end(execute: Execute) -> None:
-    run = await execute("""
-count = 0
-try:
-    while True:
-        open(f"/dev/shm/{count}", "w").close(); count += 1
-except OSError as error:
-    print(error.errno, count < 10_001)
-import os
-print(os.statvfs("/tmp").f_files)
-""")
+    run = await execute(TEXTS["INODES"])
     assert run.output == "28 True\n200000\n"
 
 
 async def test_a_sparse_file_fools_nobody(execute: Execute) -> None:
-    run = await execute("""
-import os
-with open("/tmp/sparse", "wb") as file:
-    file.truncate(32 << 20)
-print(os.stat("/tmp/sparse").st_blocks)
-with open("/tmp/full", "wb", buffering=0) as file:
-    try:
-        while True: file.write(bytes(1 << 20))
-    except OSError as error: print(error.errno)
-""")
+    run = await execute(TEXTS["SPARSE_FILE"])
     assert run.output == "0\n28\n"
 
 
 async def test_an_archive_that_unpacks_without_end_fills_only_its_own_disk(
     execute: Execute,
 ) -> None:
-    run = await execute("""
-import zipfile
-with zipfile.ZipFile("/tmp/bomb.zip", "w", zipfile.ZIP_DEFLATED) as bomb:
-    with bomb.open("big", "w") as file:
-        for _ in range(96): file.write(bytes(1 << 20))
-try:
-    zipfile.ZipFile("/tmp/bomb.zip").extractall("out")
-except OSError as error:
-    print(error.errno)
-""")
+    run = await execute(TEXTS["ARCHIVE"])
     assert run.output == "28\n"
 
 
 async def test_a_file_has_a_largest_size(execute: Execute, mode: ConfiguredMode) -> None:
     if mode == "cold":
         pytest.skip("in a container of its own the disk alone is the limit")
-    run = await execute("""
-import os
-with open("/tmp/sparse", "wb") as file:
-    try: file.truncate(1 << 40); print("MADE")
-    except OSError as error: print(error.errno)
-""")
+    run = await execute(TEXTS["LARGEST_FILE"])
     assert run.output == "27\n"
 
 
@@ -155,12 +117,5 @@ while True: pass
 
 
 async def test_handles_and_core_dumps_are_limited(execute: Execute) -> None:
-    run = await execute("""
-import os, resource
-print(resource.getrlimit(resource.RLIMIT_CORE))
-try:
-    while True: os.dup(0)
-except OSError as error: print(error.errno)
-print(len(os.listdir("/proc/self/fd")) <= 4096 if os.close(3) is None else None)
-""")
+    run = await execute(TEXTS["HANDLES"])
     assert run.output == "(0, 0)\n24\nTrue\n"

@@ -7,6 +7,9 @@ from sandbox.execution.session import SandboxSession
 from sandbox.program import Program
 from tests.support.docker import PACKAGE_FIX, Execute
 from tests.support.own_docker_daemon import OwnDaemon
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 SHOW = "import shop; print(shop.total(3, 1))"
 OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
@@ -15,27 +18,7 @@ OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
 async def test_no_path_takes_a_write_but_the_three_that_are_its_own(
     execute: Execute, gvisor: OwnDaemon | None
 ) -> None:
-    run = await execute("""
-import os
-def try_folder(folder):
-    path = os.path.join(folder, ".probe")
-    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY)); os.unlink(path); return True
-    except OSError: return False
-for folder, folders, names in os.walk("/"):
-    if folder in ("/testbed", "/tmp", "/dev/shm"):
-        folders[:] = []
-        if not try_folder(folder): print("NOT", folder)
-        continue
-    if folder == "/proc":
-        folders[:] = [name for name in folders if not name.isdigit()]
-    if try_folder(folder): print("FOLDER", folder)
-    for name in names:
-        path = os.path.join(folder, name)
-        if folder in ("/dev", "/dev/pts") or os.path.islink(path): continue
-        if os.path.exists(path) and os.stat(path).st_rdev == os.makedev(1, 3): continue
-        try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print("FILE", path)
-        except OSError: pass
-""")
+    run = await execute(TEXTS["EVERY_PATH"])
     own = {"FILE /dev/net/tun"} if gvisor else set[str]()  # of its kernel, as the network is
     assert set(run.output.splitlines()) == own
 
@@ -43,23 +26,7 @@ for folder, folders, names in os.walk("/"):
 async def test_other_edits_and_other_tests_are_out_of_reach(execute: Execute) -> None:
     """Process 1 and the program have one uid: only the covered folder separates them."""
     assert (await execute(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
-    run = await execute(
-        """
-import ctypes, glob, os
-libc = ctypes.CDLL(None, use_errno=True)
-libc.umount2(b"/sbx", 2)
-for path in ("/sbx", "/sbx/deltas", "/sbx/world", "/opt/tree", "/opt/tree/src/shop"):
-    try: open(path + "/planted.py", "w"); print("WROTE", path)
-    except OSError: pass
-print([p for p in ("/sbx/deltas", "/opt/capuchin/entry.py", "/opt/capuchin/sandbox")
-       if os.path.exists(p)] if os.path.isdir("/sbx") else [])
-for path in glob.glob("/proc/*/root/sbx/*") + glob.glob("/proc/*/cwd/../sbx/*"):
-    print("REACHED", path)
-open("src/shop/total.py", "w").write("def total(a, b): return 'planted'")
-open("other.py", "w").write("OTHER = 'planted'")
-""",
-        diffs=[OTHER],
-    )
+    run = await execute(TEXTS["OTHER_EDITS"], diffs=[OTHER])
     assert run.output == "[]\n"
     assert (await execute(SHOW + " ", diffs=[PACKAGE_FIX])).output == "4\n"
     kept = await execute("import other; print(other.OTHER)", diffs=[OTHER])
@@ -95,24 +62,7 @@ new file mode 120000
 async def test_links_lead_nowhere(execute: Execute) -> None:
     """Neither to a file that it must not read, nor to one that others see too."""
     assert (await execute(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
-    run = await execute("""
-import os
-outside = ("/etc/shadow", "/proc/1/root/etc/hostname", "/proc/1/cwd/etc/hostname",
-           "/sbx/deltas/1/u/src/shop/total.py")
-for number, path in enumerate(outside):
-    os.symlink(path, f"link{number}")
-    try: open(f"link{number}").read(1); print("READ", path)
-    except OSError: pass
-shared = ("/etc/hostname", "/opt/env/pyvenv.cfg", "/opt/tree/src/shop/total.py")
-for source in shared:
-    os.symlink(source, "way")
-    try: open("way", "a").close(); print("OPENED", source)
-    except OSError: pass
-    os.unlink("way")
-    for target in ("/testbed/hard", "/tmp/hard", os.path.dirname(source) + "/hard"):
-        try: os.link(source, target); print("LINKED", source, target); os.unlink(target)
-        except OSError: pass
-""")
+    run = await execute(TEXTS["LINKS"])
     assert run.output == ""
 
 
