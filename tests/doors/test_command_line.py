@@ -8,6 +8,9 @@ import pytest
 
 from tests.doors.outside import assert_expected, capuchin, here
 from tests.support.data import local_git
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 COMMANDS = (
     "demo", "serve", "worker", "fix", "select", "replay", "evaluate", "learn", "prices", "config",
@@ -92,47 +95,7 @@ def test_an_invalid_option_is_wrong_usage(command: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        "",
-        "nonsense",
-        "fix",
-        "fix https://example.com/a/b/issues/1 --repo .",
-        "fix --repo .",
-        "fix --repo . --issue absent.md",
-        "fix --repo . --issue README.md --samples 0",
-        "fix --repo . --issue README.md --set confidence=2",
-        "fix --repo . --issue README.md --set selection=best",
-        "select --repo .",
-        "select --repo . --issue README.md",
-        "select --repo . --issue README.md --patch absent.diff",
-        "replay",
-        "replay absent.tar.zst",
-        "replay README.md",
-        "evaluate README.md",
-        "evaluate README.md --predictions .",
-        "evaluate README.md --predictions . --labels absent.json",
-        "evaluate README.md --predictions . --runs .",
-        "evaluate README.md --trees absent",
-        "evaluate README.md --runs . --trees .",
-        "evaluate README.md --predictions . --trees . --grade gold",
-        "learn",
-        "learn collect data",
-        "learn collect data --issues README.md",
-        "learn collect data --instances README.md",
-        "learn filter absent --out rows",
-        "learn train orm absent --base absent --out out",
-        "learn judge absent absent",
-        "config",
-        "config check absent.yml",
-        "config show absent.yml",
-        "setup",
-        "setup --public-url nowhere",
-        "setup --public-url https://bot.example.com --org a/b",
-        "serve --port x",
-        "serve --port=-1",
-        "setup --port 65536",
-        "demo --port x",
-    ],
+    TEXTS["WRONG"],
 )
 def test_wrong_usage_is_2(words: str, tmp_path: Path) -> None:
     local_git.repository(tmp_path, {"README.md": b"An issue\n"})

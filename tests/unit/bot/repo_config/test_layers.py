@@ -17,6 +17,9 @@ from bot.repo_config.model import (
     merge_layers,
 )
 from tests.support.snapshots import assert_snapshot
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 ROOT = Path(__file__).parents[4]
 SCHEMA_FILE = "capuchin.schema.json"
@@ -85,46 +88,7 @@ def test_the_comment_without_a_file_tells_where_one_would_be() -> None:
 
 @pytest.mark.parametrize(
     ("text", "valid"),
-    [
-        ("version: 1\ntest: pytest -q\nbudget: {run: 2}", True),
-        ("test: [pytest, -q]", True),
-        ("sampels: 1", False),
-        ("samples: 0", False),
-        ("version: 2", False),
-        ("samples:\nbudget:\nlabels:\ndraft:\nrun:", True),
-        ("python: 3.12", False),
-        ('python: "3.12"', True),
-        ('python: "312"', False),
-        ("trust: triage", True),
-        ('trust: [write, "@write", alice-b]', True),
-        ('trust: ["@acme/core"]', False),
-        ("trust: admin", False),
-        ('trust: [write, "@Maintainers"]', False),
-        ("trust: everyone", False),
-        ("trust: administrator-b", True),
-        ("trust: []", False),
-        ("trust: [writ!]", False),
-        ("draft: true", True),
-        ("draft: maybe", False),
-        ("strategy: serch", False),
-        ("strategy: search", True),
-        ("budget: 5", False),
-        ("budget: {run: 0}", False),
-        ("budget: {rum: 1}", False),
-        ("budget: {day: 5}", True),
-        ("budget: {day: ten}", False),
-        ("run: 5", False),
-        ("labels: bot", True),
-        ("labels: [1]", False),
-        (f"labels: {'x' * 51}", False),
-        ("never_touch: docs/**", True),
-        ("setup: 3", False),
-        ("generators: [{machine: fixd}]", False),
-        ("generators: [{machine: explore, share: 2}]", True),
-        ("generators: {machine: fixed}", False),
-        ('enabled: "yes"', False),
-        ("confidence: 60", False),
-    ],
+    TEXTS["CHECKED"],
 )
 def test_the_schema_says_of_a_file_what_the_check_says(text: str, valid: bool) -> None:
     checker = jsonschema_rs.validator_for(json_schema())

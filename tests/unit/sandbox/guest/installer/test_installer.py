@@ -32,6 +32,8 @@ from sandbox.guest.installer.resolve import (
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
 from tests.support.texts import texts_of
 
+TEXTS = texts_of(__file__)
+
 BUILD = """\
   × Failed to build `pylibmc==1.6.3`
   ├─▶ The build backend returned an error
@@ -56,33 +58,7 @@ def test_uv_names_what_it_cannot_have() -> None:
 
 @pytest.mark.parametrize(
     ("output", "lacks"),
-    [
-        (BUILD, "the header libmemcached/memcached.h"),
-        ("x.h\nfatal error: Python.h: No such file", "the headers of Python (python3-dev)"),
-        ("error: command 'gcc' failed: No such file or directory", "the program gcc"),
-        ("../meson.build:1:0: ERROR: Unknown compiler(s): [['cc'], ['gcc']]", "a C compiler"),
-        ('ERROR: Dependency "openblas" not found, tried pkgconfig', "the library openblas"),
-        ("Rust not found, installing into a temporary directory", "Rust (cargo)"),
-        ("rustc, the rust compiler, is not installed or not in PATH", "Rust (cargo)"),
-        ("error: can't find Rust compiler", "Rust (cargo)"),
-        ("Could not find CMake with version >=3.15", "the program cmake"),
-        ("Problem with the CMake installation, aborting build.", "the program cmake"),
-        ("-- No CMAKE_CXX_COMPILER could be found.", "a C compiler"),
-        ("CMake Error: CMAKE_C_COMPILER not set, after EnableLanguage", "a C compiler"),
-        ("  No CMAKE_Fortran_COMPILER could be found.", "a Fortran compiler"),
-        ("error: package `pyo3 v0.22.0` requires rustc 1.63.1 or newer", "a newer Rust"),
-        ("Caused by:\n  lock file version 4 requires `-Znext-lockfile-bump`", "a newer Rust"),
-        ("Caused by:\n  Unable to update registry `crates-io`", "Rust crates"),
-        (
-            "warning: x\nerror: failed to download from `https://static.crates.io/a`",
-            "Rust crates",
-        ),
-        ("SyntaxError: invalid syntax", ""),
-        (
-            "error: [Errno 2] No such file or directory: 'x86_64-linux-gnu-gcc'",
-            "the program x86_64-linux-gnu-gcc",
-        ),
-    ],
+    TEXTS["LACKING"],
 )
 def test_what_a_build_lacks_is_a_few_words(output: str, lacks: str) -> None:
     assert find_lacking(output).startswith(lacks)
@@ -303,7 +279,6 @@ def test_what_installed_nothing_is_no_command_and_a_long_one_is_marked_as_cut() 
     assert uv.commands[0].endswith("x [...]")
 
 
-TEXTS = texts_of(__file__)
 VERSIONEER: str = TEXTS["VERSIONEER"]
 
 
