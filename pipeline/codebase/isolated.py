@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pipeline.codebase.commit import RecentBytes
+from pipeline.codebase.recent_bytes import RecentBytes
 
 MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
 """Of address space: a parsed file takes about a hundred times its size."""

@@ -24,8 +24,9 @@ from bot.webhooks.decide import companion_update, read_request
 from bot.webhooks.labels import BotNames
 from bot.webhooks.payload import Delivery, InvalidSignature, MalformedPayload, SignatureCheck
 from pipeline.bundle import BadBundle, read_bundle
-from pipeline.codebase.commit import Codebase, File, RecentBytes, read_pointer
+from pipeline.codebase.commit import Codebase, File, read_pointer
 from pipeline.codebase.grammars import PARSE_SECONDS
+from pipeline.codebase.recent_bytes import RecentBytes
 from pipeline.codebase.unified_diff import list_paths, parse_diff, remove_files
 from pipeline.context.scout import parse_verdict
 from pipeline.data.types import CommitSha

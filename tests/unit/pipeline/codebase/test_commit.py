@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase, RecentBytes, read_log
+from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase, read_log
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
+from pipeline.codebase.recent_bytes import RecentBytes
 from pipeline.edits.patches import create_patch
 from pipeline.languages.python.packages import read_manifests
 from pipeline.languages.registry import detect_conventions
