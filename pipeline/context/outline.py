@@ -33,6 +33,8 @@ class Definition:
     last: int
     head: str
     """The text before the body, such as `class A(B):`, clipped."""
+    body: int
+    """The line on which its body begins."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def outline_of(path: str, text: str) -> Outline:
 def outline_in_process(data: bytes) -> bytes:
     """`outline_of`, from JSON to JSON."""
     found = _build_outline(*json.loads(data))
-    definitions = [(one.first, one.last, one.head) for one in found.definitions]
+    definitions = [(one.first, one.last, one.head, one.body) for one in found.definitions]
     return json.dumps([[*found.starts.items()], definitions]).encode()
 
 
@@ -103,9 +105,8 @@ def _parse_definition(lines: list[str], node: Node) -> Iterator[Definition]:
     first, last = node.start_point[0], node.end_point[0]
     # Keep a brace on the header's line; a statement there is not searched for.
     head = "\n".join(lines[first : max(first + 1, body.start_point[0])])
-    yield Definition(
-        first, last, head if len(head) <= _LONGEST_HEAD else f"{head[:_LONGEST_HEAD]} ..."
-    )
+    head = head if len(head) <= _LONGEST_HEAD else f"{head[:_LONGEST_HEAD]} ..."
+    yield Definition(first, last, head, body.start_point[0])
 
 
 @cache

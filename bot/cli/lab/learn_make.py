@@ -23,14 +23,22 @@ from pipeline.lab.learning.records import write_rows
 from pipeline.lab.recall import CannotMeasure, find_clone, open_base, scope_of_clone
 from pipeline.lab.shards import open_results
 from pipeline.models.base import Model
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore, Store, load_or_run
 from sandbox.errors import EnvironmentFailed
+
+
+class MadeInstance(GradedInstance):
+    """An instance with a field more."""
+
+    strategy: str = ""
+    """How the bug was made; see `Strategy`."""
 
 
 class _Made(BaseModel):
     """What is known of one bug; None: its tests do not decide, or no issue was written."""
 
-    instance: GradedInstance | None
+    instance: MadeInstance | None
 
 
 async def make_instances(
@@ -59,27 +67,31 @@ async def make_instances(
         scope=scope_of_clone(trees, repository),
     )
     store, say = DirStore(out / "run"), partial(print_event, of=repository)
-    found: list[GradedInstance] = []
+    found: list[MadeInstance] = []
+    bugs = 0
     async with open_runner(settings) as runner:
         places = Workplaces(trees, settings, runner)
         try:
             async with runner.open_selection(job, store, say) as space:
-                bugs = await BugMaker(space.workspace).make(count)
-                if not bugs:
-                    raise BadData(
-                        f"No test of {repository} that passes here notices a fault: see that its "
-                        "tests run (`capuchin doctor`), or set the command in its settings file."
-                    )
-                assert space.models.solver is not None  # `check_models` has looked
-                for bug in bugs:
-                    make = partial(_make, codebase, bug, repository, space.models.solver, places)
+                model = space.models.solver
+                assert model is not None  # `check_models` has looked
+                async for bug in BugMaker(space.workspace.with_model(model)).make(count):
+                    bugs += 1
+                    make = partial(_make, codebase, bug, repository, model, places)
                     name = f"{repository.replace('/', '__')}-{bug.name}"
                     results = open_results(out, name)
                     made = await load_or_run(results, "made", _Made, partial(make, name, results))
                     found += [made.instance] if made.instance else []
                     print_progress(f"{name}: {'made' if made.instance else 'left out'}.")
+                if not bugs:
+                    raise BadData(
+                        f"No test of {repository} that passes here notices a fault: see that its "
+                        "tests run (`capuchin doctor`), or set the command in its settings file."
+                    )
         except EnvironmentFailed as error:
             raise BadData(f"No environment: {error}") from None
+        except BudgetSpent as spent:
+            print_progress(f"{spent} Give more by --budget to go on.")
     write_rows(out / "instances.jsonl", found)
     return len(found)
 
@@ -95,16 +107,18 @@ async def _make(
 ) -> _Made:
     commit, tests = await keep_bug(codebase, bug)
     base = await Codebase.open(codebase.git_dir, commit)
-    text = await codebase.read_all([bug.path])
-    unwritten = GradedInstance.model_validate(
+    changed = bug.made.changes
+    text = await codebase.read_all(path for path in changed if path in codebase.files)
+    unwritten = MadeInstance.model_validate(
         {
             "instance_id": name,
             "repo": repository,
             "base_commit": commit,
-            "patch": (await create_patch(base, dict(text))).diff,
+            "patch": (await create_patch(base, {path: text.get(path) for path in changed})).diff,
             "test_patch": (await create_patch(base, dict(tests))).diff,
             "FAIL_TO_PASS": [],
             "PASS_TO_PASS": [],
+            "strategy": bug.made.strategy,
         }
     )
     try:
@@ -118,4 +132,4 @@ async def _make(
         return _Made(instance=None)
     row = unwritten.model_dump(by_alias=True)
     told = {"problem_statement": f"{title}\n\n{body}", "FAIL_TO_PASS": mended, "PASS_TO_PASS": kept}
-    return _Made(instance=GradedInstance.model_validate(row | told))
+    return _Made(instance=MadeInstance.model_validate(row | told))

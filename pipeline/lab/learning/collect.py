@@ -337,10 +337,14 @@ def identify_licence(text: str) -> str:
     return next((name for sentence, name in _LICENCES.items() if sentence in plain), "unknown")
 
 
+def is_code(path: str) -> bool:
+    return bool(_CODE.fullmatch(Path(path).suffix))
+
+
 def explain_exclusion(title: str, body: str, files: Iterable[FileDiff]) -> str:
     """Why the paper's rules leave out an issue with this edit; empty if they take it."""
     text = f"{title}\n{body}".strip()
-    code = [file for file in files if _CODE.fullmatch(Path(file.path).suffix)]
+    code = [file for file in files if is_code(file.path)]
     own = [file for file in code if not is_test(file.path)]
     if len(text) < SHORTEST_ISSUE:
         return f"the issue has fewer than {SHORTEST_ISSUE} characters"

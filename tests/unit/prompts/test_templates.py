@@ -168,6 +168,7 @@ SPECIAL: dict[str, dict[str, object]] = {
     "exploring/result": {"tests": NAMED, "repeated": False},
     "search/context": {"others": ["b.py"]},
     "making/write": {"output": "1 failed"},
+    "rewriting/write": {"text": "def f():\n    ...", "head": "def f():"},
     "search/locate": {"files": LOCATED.files},
     "selecting/write": {"base": ["2", "2"], "number": 2, "separates": False},
     "selecting/command": {"runs": [{"letter": "A", "run": RUN}, {"letter": "C", "run": STUCK}]},
@@ -216,7 +217,7 @@ def test_a_system_text_says_which_tags_hold_data() -> None:
     said = (FOLDER / "shared/untrusted.j2").read_text()
     assert all(f"<{tag}>" in said for tag in DATA)
     systems = list(FOLDER.rglob("system.j2"))
-    assert len(systems) == 14
+    assert len(systems) == 15
     assert all('include "shared/untrusted.j2"' in path.read_text() for path in systems)
 
 
