@@ -222,6 +222,13 @@ def run_make(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{pluralize(made, 'instance')} in {args.out}/instances.jsonl.\n")
 
 
+def run_serve(args: argparse.Namespace) -> None:
+    """Serve instances as environments until a signal. Raises as `serve`."""
+    from bot.cli.lab.learn_serve import serve
+
+    asyncio.run(serve(args.instances, args.trees, args.address, Settings.from_env()))
+
+
 def run_merge(args: argparse.Namespace) -> None:
     """Join the results of shards that worked in folders of their own.
 
@@ -533,6 +540,12 @@ _MAKE: tuple[Option, ...] = (
     _option("--budget", "DOLLARS", "what the issues' texts may cost (default: 5)", type=float,
             default=5.0),
 )  # fmt: skip
+_SERVE: tuple[Option, ...] = (
+    _path("instances", "INSTANCES", "instances with tests, in the format of SWE-bench"),
+    _path("trees", "TREES", "a folder of bare clones"),
+    _option("address", "HOST:PORT", "where to listen (default: 127.0.0.1:8765)", nargs="?",
+            default="127.0.0.1:8765"),
+)  # fmt: skip
 _MERGE: tuple[Option, ...] = (
     _path("out", "OUT", "the folder that receives all"),
     _path("shards", "DIR", "a shard's --out", nargs="+"),
@@ -578,6 +591,7 @@ def register(subparsers: "Subparsers") -> None:
         ("merge", run_merge, _MERGE, "join what shards of `sample` or `filter` have done"),
         ("publish", run_publish, (_ROWS, _OUT), "write the rows as a data set for Hugging Face"),
         ("train", run_train, _TRAIN, "train a model; run it again to continue"),
+        ("serve", run_serve, _SERVE, "offer instances as environments for reinforcement learning"),
         ("judge", run_judge, _JUDGE, "compare a reward model with Capuchin's own confidence"),
     ):
         action = actions.add_parser(name, help=words)
