@@ -20,7 +20,7 @@ ACTIONS = (
     "config check", "config show", "config schema",
     "learn collect", "learn filter", "learn make", "learn merge",
     "learn publish", "learn sample", "learn train",
-    "learn judge",
+    "learn judge", "learn serve",
 )  # fmt: skip
 
 GROUPS = ("config", "learn")

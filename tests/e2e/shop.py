@@ -1,6 +1,7 @@
 """A tiny repository with a bug and a test folder, and recorded answers that find it."""
 
 from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from tests.support.data.diffs import diff_of
 from tests.support.texts import texts_of
 
 TITLE = "total() subtracts"
@@ -18,6 +19,11 @@ FILES = {
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
     ".github/capuchin.yml": CONFIG,
 }
+TILL, TESTS = FILES["shop/till.py"], FILES["tests/test_till.py"]
+GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")
+TOTAL = "from shop.till import total\n\n    assert total(1, 2) == 3\n"
+TEST_PATCH = diff_of(TESTS, f"{TESTS}\n\ndef test_total():\n    {TOTAL}", "tests/test_till.py")
+NAMES = "tests/test_till.py::{}"
 TEXTS = texts_of(__file__)
 SCRIPT: str = TEXTS["SCRIPT"]
 APPROVED = "<approve/>"

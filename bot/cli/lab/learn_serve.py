@@ -26,7 +26,7 @@ from bot.settings import Settings
 from pipeline.data.options import Options
 from pipeline.lab.dataset import BadData, read_rows
 from pipeline.lab.grading import GradedInstance
-from pipeline.lab.learning.episodes import Episode, Judges, Refused, Reward
+from pipeline.lab.learning.episodes import Episode, EpisodeReward, Judges, Refused
 from pipeline.lab.recall import CannotMeasure
 from pipeline.resources import Workspace
 from pipeline.store import DirStore, ScopedStore, Store
@@ -146,7 +146,7 @@ class Door:
         async with self._step(key) as episode:
             return {"diff": episode.submit()}
 
-    async def grade(self, key: str, asked: _Grade) -> Reward:
+    async def grade(self, key: str, asked: _Grade) -> EpisodeReward:
         async with self._step(key) as episode:
             return await episode.grade(asked.by)
 
@@ -250,7 +250,7 @@ def build_app(door: Door, limits: DoorLimits, hosts: Sequence[str] = LOOPBACK) -
 
 
 def _tell(_: Request, error: Exception) -> Response:
-    """A refusal is an answer for the policy; the others are none, and name no hidden test."""
+    """A refusal is an answer for the policy; nothing else is. None names a hidden test."""
     if isinstance(error, Refused):
         return JSONResponse({"refused": str(error)})
     if isinstance(error, CannotMeasure):

@@ -35,7 +35,7 @@ class Refused(Exception):
     """A step changed nothing; the sentence is for the policy."""
 
 
-class Reward(Frozen):
+class EpisodeReward(Frozen):
     reward: float | None
     """1 or 0; None where the tests cannot tell: the attempt is no sample."""
     fixed: int = 0
@@ -118,13 +118,15 @@ class Episode:
         codebase = self._space.codebase
         files = await read_patched(codebase, self._diff)
         there = files.get(path) or codebase.files.get(path)
+        if there is None and text is None:
+            raise Refused(f"There is no file {path[:200]!r}.")
         mode = there.mode if there else "100644"
         files[path] = None if text is None else PatchedFile(text.encode(), mode)
         changes = [
             Change(path=name, **(file._asdict() if file else {})) for name, file in files.items()
         ]
-        if path not in await self._take(changes):
-            raise Refused(f"Nothing was written: git ignores {path!r}, or it is not there.")
+        if path not in await self._take(changes) and text is not None:
+            raise Refused(f"Nothing was written: git ignores {path[:200]!r}.")
 
     async def _take(self, changes: Sequence[Change]) -> Container[str]:
         """Continue with the edit that `changes` make; the files it names."""
@@ -143,18 +145,18 @@ class Episode:
         self._is_submitted = True
         return self._diff
 
-    async def grade(self, by: Judges) -> Reward:
+    async def grade(self, by: Judges) -> EpisodeReward:
         """The reward of the edit, which is submitted. It tells numbers of tests, never a name."""
         diff, space = self.submit(), self._space
         if by != "near":
             found = await Grader(self._row, space.codebase, space.sandbox, space.store).grade(diff)
             good = found.resolved if by == "hidden" else 0 < found.to_fix == found.fixed
             counts = found.model_dump(include={"fixed", "to_fix", "kept", "to_keep"})
-            return Reward(reward=None if found.cannot_tell else float(good), **counts)
+            return EpisodeReward(reward=None if found.cannot_tell else float(good), **counts)
         try:
             report = await NearbyTests(space).compare(diff) if diff else None
         except PatchRejected:
             diff, report = "", None
         if not diff:
-            return Reward(reward=0.0)  # it breaks nothing, and mends nothing
-        return Reward(reward=float(not report.broken) if report else None)
+            return EpisodeReward(reward=0.0)  # it breaks nothing, and mends nothing
+        return EpisodeReward(reward=float(not report.broken) if report else None)

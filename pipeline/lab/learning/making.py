@@ -56,7 +56,7 @@ class Function(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BugCandidate:
     """Changed code, which is a bug if tests notice it."""
 
     strategy: Strategy
@@ -72,7 +72,7 @@ class Candidate:
 class Bug:
     """Changed code that some tests notice."""
 
-    made: Candidate
+    made: BugCandidate
     diff: str
     failing: tuple[str, ...]
     files: tuple[str, ...]
@@ -130,7 +130,7 @@ class BugMaker:
         return None
 
     async def _keep_each(
-        self, base: "_Base", candidates: AsyncIterator[Candidate]
+        self, base: "_Base", candidates: AsyncIterator[BugCandidate]
     ) -> AsyncIterator[Bug]:
         used = set[str]()
         async for one in candidates:
@@ -138,7 +138,7 @@ class BugMaker:
                 used.update(one.places)
                 yield bug
 
-    async def _keep(self, base: "_Base", made: Candidate) -> Bug | None:
+    async def _keep(self, base: "_Base", made: BugCandidate) -> Bug | None:
         """The bug, if tests notice it each time, and not all of them."""
         files = {base.run.files[name] for name in made.tests if name in base.run.files}
         patch = await create_patch(self._space.codebase, made.changes)
@@ -158,18 +158,18 @@ class BugMaker:
             runs[0].suite.execution.output,
         )
 
-    async def _spoil(self, base: "_Base") -> AsyncIterator[Candidate]:
+    async def _spoil(self, base: "_Base") -> AsyncIterator[BugCandidate]:
         for function in base.functions:
             async for one in self._spoil_function(function):
                 yield one
 
-    async def _spoil_function(self, function: Function) -> AsyncIterator[Candidate]:
+    async def _spoil_function(self, function: Function) -> AsyncIterator[BugCandidate]:
         text = await self._space.codebase.read_text(function.path)
         async for spoilt in list_faults(function.path, text or "", (function.first, function.last)):
             changes = {function.path: spoilt.encode()}
-            yield Candidate("func_pm", (function.place,), changes, function.tests)
+            yield BugCandidate("func_pm", (function.place,), changes, function.tests)
 
-    async def _combine(self, base: "_Base") -> AsyncIterator[Candidate]:
+    async def _combine(self, base: "_Base") -> AsyncIterator[BugCandidate]:
         """Two faults, each noticed alone, in functions that one test runs."""
         for one, other in combinations(base.functions, 2):
             if one.path == other.path:
@@ -190,7 +190,7 @@ class BugMaker:
             self._single[function.place] = found[0] if found else None
         return self._single[function.place]
 
-    async def _undo(self, base: "_Base") -> AsyncIterator[Candidate]:
+    async def _undo(self, base: "_Base") -> AsyncIterator[BugCandidate]:
         """The newest commits with tests, without what they did to 1 to 5 files of code."""
         codebase = self._space.codebase
         log = await git(
@@ -217,9 +217,9 @@ class BugMaker:
             changes = {path: file and file.content for path, file in files.items()}
             running = {name for one in base.functions if one.path in code for name in one.tests}
             running |= {name for name, path in base.run.files.items() if path in tests}
-            yield Candidate("pr_mirror", (commit,), changes, frozenset(running))
+            yield BugCandidate("pr_mirror", (commit,), changes, frozenset(running))
 
-    async def _rewrite(self, base: "_Base", most: int) -> AsyncIterator[Candidate]:
+    async def _rewrite(self, base: "_Base", most: int) -> AsyncIterator[BugCandidate]:
         """At most `most` functions as the model writes them, which sees all but their bodies."""
         for function in base.functions:
             text = await self._space.codebase.read_text(function.path)
@@ -235,7 +235,7 @@ class BugMaker:
             new = await asyncio.to_thread(put_body, function.path, text, cut, answer.body)
             files = {function.path: new.encode()}
             if new and not await language_of(function.path).find_syntax_errors(files):
-                yield Candidate("lm_rewrite", (function.place,), files, function.tests)
+                yield BugCandidate("lm_rewrite", (function.place,), files, function.tests)
 
     async def _ask(self, path: str, cut: "CutFunction") -> _Answer:
         key = f"making/rewrite/{digest(path, cut.text)}"
@@ -272,7 +272,7 @@ def _list_functions(run: TestRun, spans: Mapping[str, Iterable[tuple[int, int]]]
     return sorted((one for one in found if one.tests), key=lambda one: digest(one.place))
 
 
-def _join(first: Bug, second: Bug, one: Function, other: Function) -> Candidate:
+def _join(first: Bug, second: Bug, one: Function, other: Function) -> BugCandidate:
     """Both faults. Each has as many lines as the code without it."""
     changes = {**first.made.changes, **second.made.changes}
     if one.path == other.path:
@@ -281,7 +281,7 @@ def _join(first: Bug, second: Bug, one: Function, other: Function) -> Candidate:
         lines[other.first - 1 : other.last] = spoilt[other.first - 1 : other.last]
         changes[one.path] = b"\n".join(lines)
     strategy = "combine_file" if one.path == other.path else "combine_module"
-    return Candidate(strategy, (one.place, other.place), changes, one.tests | other.tests)
+    return BugCandidate(strategy, (one.place, other.place), changes, one.tests | other.tests)
 
 
 class CutFunction(NamedTuple):

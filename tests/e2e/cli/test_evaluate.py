@@ -19,18 +19,14 @@ from sandbox.layout import LABEL_KIND
 from tests.benchmarks.fitting.fit_ratios import main as fit_ratios
 from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.e2e import shop
+from tests.e2e.shop import GOLD, NAMES, TEST_PATCH, TESTS, TILL, TOTAL
 from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
 from tests.support.registry import LocalRegistry
 
-TILL, TESTS = shop.FILES["shop/till.py"], shop.FILES["tests/test_till.py"]
-GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")
 WRONG = diff_of(TILL, TILL.replace("a - b", "abs(a - b)"), "shop/till.py")
-TOTAL = "from shop.till import total\n\n    assert total(1, 2) == 3\n"
-TEST_PATCH = diff_of(TESTS, f"{TESTS}\n\ndef test_total():\n    {TOTAL}", "tests/test_till.py")
-NAMES = "tests/test_till.py::{}"
 
 
 PROGRAM = (sys.executable, "-m", "bot")
