@@ -1,6 +1,7 @@
 """Which files of a diff do not matter, and what in it could steer or forge the tests."""
 
 import re
+from collections.abc import Iterator
 from itertools import chain, islice
 
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
@@ -118,21 +119,31 @@ def find_steering(diff: str) -> frozenset[str]:
     )
 
 
+def find_forgery(diff: str) -> frozenset[str]:
+    """Those sentences of `find_suspicious` that say how tests could pass that should not."""
+    return frozenset(chain(_look_at_code(diff), _look_at_settings(diff)))
+
+
+def _look_at_code(diff: str) -> Iterator[str]:
+    for file in parse_diff(diff):
+        for language in LANGUAGES:
+            yield from language.find_suspicious(file)
+
+
+def _look_at_settings(diff: str) -> Iterator[str]:
+    return (f"changes `{path}`, which says how tests run." for path in sorted(find_steering(diff)))
+
+
 def find_suspicious(diff: str) -> tuple[str, ...]:
     """At most a few sentences without a subject, such as "changes `conftest.py`."; paths in them
     are untrusted."""
     found = chain(
-        (
-            sentence
-            for file in parse_diff(diff)
-            for language in LANGUAGES
-            for sentence in language.find_suspicious(file)
-        ),
+        _look_at_code(diff),
         (f"takes out the test `{name.strip(_QUOTES)}`." for name in find_removed_tests(diff)),
         (
             f"comes between `{code}` and the comment or decorator above it."
             for code in find_parted(diff)
         ),
-        (f"changes `{path}`, which says how tests run." for path in sorted(find_steering(diff))),
+        _look_at_settings(diff),
     )
     return tuple(islice(dict.fromkeys(found), 3))

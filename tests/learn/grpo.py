@@ -8,10 +8,10 @@ before and after, and the rewards. Run by the trainer's own Python.
 
 import json
 import sys
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import torch
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -24,18 +24,19 @@ def main(model: str, url: str, instance: str, out: str) -> None:
     rewards: list[float | None] = []
 
     def attempt(sign: str) -> float | None:
-        with httpx.Client(base_url=url, timeout=1800) as door:
+        def ask(step: str, method: str = "POST", **asked: object) -> dict[str, Any]:
+            data, head = json.dumps(asked).encode(), {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{url}{step}", data, head, method=method)
+            with urllib.request.urlopen(request, timeout=1800) as answer:
+                return json.loads(answer.read() or b"{}")
 
-            def post(step: str, /, **asked: object) -> dict[str, Any]:
-                return door.post(step, json=asked).raise_for_status().json()
-
-            place = f"/environments/{post('/environments', instance_id=instance)['environment']}"
-            text = post(f"{place}/read", path=PATH)["text"].replace("a - b", f"a {sign} b")
-            post(f"{place}/write", path=PATH, text=text)
-            post(f"{place}/submit")
-            reward = post(f"{place}/grade", by="hidden")["reward"]
-            door.delete(place).raise_for_status()
-            return reward
+        place = f"/environments/{ask('/environments', instance_id=instance)['environment']}"
+        text = ask(f"{place}/read", path=PATH)["text"].replace("a - b", f"a {sign} b")
+        ask(f"{place}/write", path=PATH, text=text)
+        ask(f"{place}/submit")
+        reward = ask(f"{place}/grade", by="hidden")["reward"]
+        ask(place, "DELETE")
+        return reward
 
     def grade(completions: list[str], **_: object) -> list[float | None]:
         with ThreadPoolExecutor(len(completions)) as threads:

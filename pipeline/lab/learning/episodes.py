@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pipeline.codebase.text import decode_text
 from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import PatchedFile, read_patched
+from pipeline.edits.suspicious import find_forgery
 from pipeline.lab.grading import GradedInstance, Grader
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.replies import Malformed
@@ -42,6 +43,9 @@ class EpisodeReward(Frozen):
     to_fix: int = 0
     kept: int = 0
     to_keep: int = 0
+    forged: tuple[str, ...] = ()
+    """What in the edit could make tests pass that should not: there is no reward for it. Sentences
+    without a subject, untrusted."""
 
 
 class EpisodeStore:
@@ -148,6 +152,8 @@ class Episode:
     async def grade(self, by: Judges) -> EpisodeReward:
         """The reward of the edit, which is submitted. It tells numbers of tests, never a name."""
         diff, space = self.submit(), self._space
+        if forged := find_forgery(diff) - find_forgery(self._row.patch):
+            return EpisodeReward(reward=0.0, forged=tuple(sorted(forged)))
         if by != "near":
             found = await Grader(self._row, space.codebase, space.sandbox, space.store).grade(diff)
             good = found.resolved if by == "hidden" else 0 < found.to_fix == found.fixed

@@ -21,7 +21,7 @@ from pipeline.lab.dataset import LocatedInstance, read_rows
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.store import DirStore, Store, digest
 from sandbox.layout import LABEL_RUN
-from tests.e2e.shop import GOLD, TILL
+from tests.e2e.shop import TILL
 from tests.support.certificates import host_certificates
 from tests.support.door import IDS, Client, serve, write_instances
 from tests.support.sandboxes import PassingSandbox
@@ -61,8 +61,9 @@ async def test_a_client_gets_the_reward_of_its_edit(
         listed = (await door.get("/instances")).json()
         assert listed == list(IDS)
         right, wrong = await gather_all(attempt(door, text) for text in (RIGHT, WRONG))
-        assert right == (GOLD, {"issue": 1.0, "hidden": 1.0, "near": 1.0})
-        assert "abs(a - b)" in wrong[0]
+        assert "+    return a + b" in right[0].splitlines()
+        assert right[1] == {"issue": 1.0, "hidden": 1.0, "near": 1.0}
+        assert "+    return abs(a - b)" in wrong[0].splitlines()
         assert wrong[1] == {"issue": 0.0, "hidden": 0.0, "near": 1.0}
 
         for name, status in (("no", 404), (IDS[1], 409), (IDS[2], 409)):
@@ -70,6 +71,17 @@ async def test_a_client_gets_the_reward_of_its_edit(
             assert refused.status_code == status
             assert "test_total" not in refused.text
 
+        place = await door.reset()
+        hook = (
+            "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\n"
+            "def pytest_runtest_makereport():\n    outcome = yield\n"
+            "    outcome.get_result().outcome = 'passed'\n"
+        )
+        for path in ("tests/conftest.py", "shop/conftest.py"):
+            assert not (await door.ask(f"{place}/write", path=path, text=hook))["refused"]
+        forged = await door.ask(f"{place}/grade", by="hidden")
+        assert forged["reward"] == 0.0
+        assert len(forged["forged"]) == 2
         place = await door.reset()
         slow = await door.ask(f"{place}/run", command="while :; do :; done", seconds=1)
         assert (slow["exit_code"], slow["ending"]) == (None, "timeout")
