@@ -199,7 +199,7 @@ def unseen_sentence(selection: Selection) -> str:
 def standing_sentence(selection: Selection) -> str:
     """How much a test that can be committed shows, by the definition of `Selection.is_proven`."""
     suite = selection.evidence.suite
-    test = code(selection.evidence.reproduction.path)
+    test = f"the test in {code(selection.evidence.reproduction.path)}"
     if selection.is_proven and suite:
         ran = pluralize(len(suite.before.passed), "test")
         return (

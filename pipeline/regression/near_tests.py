@@ -295,6 +295,8 @@ class NearbyTests:
         self._runners: list[TestRunner] | None = None
         self._idle: set[str] = set()
         """Files all of whose tests are skipped here: others take their places."""
+        self.shared: tuple[str, ...] = ()
+        """Test files that are near every edit, as other edits for the issue change them."""
         self.whole_seconds: dict[str, float] = {}
         """By diff: the expected processor seconds of all tests."""
 
@@ -309,6 +311,19 @@ class NearbyTests:
         if report:
             await self._store.save(self._key(diff), report)
         return report
+
+    async def add_file(self, known: SuiteReport | None, diff: str, path: str) -> SuiteReport | None:
+        """`known`, a result of tests near `diff`, with those of the file `path`, or unchanged."""
+        for runner in await self._find_runners():
+            found, _ = await self._compare_files(
+                runner, diff, runner.command.covers([path]), first=True
+            )
+            if found and known:
+                chosen = f"{known.chosen}, and those in the file that the new test extends"
+                return replace(join_near(known, found), chosen=chosen, files=())
+            if found:
+                return replace(found, files=())
+        return known
 
     async def load(self, diff: str) -> SuiteReport | None:
         """What `compare` found for `diff` earlier in this run, if anything; runs nothing."""
@@ -382,8 +397,9 @@ class NearbyTests:
         files = [path for path in files if path not in gone]
         mine = [path for path in own if path in self.files.sizes and path not in gone]
         beside = [path for path in files if is_beside(path, list_paths(code or diff))]
+        mine += [path for path in self.shared if path in self.files.sizes and path not in gone]
         nearest = tuple(dict.fromkeys([*self._keep(runner, mine), *beside]))[:MOST_NEAREST]
-        rest = tuple(path for path in files if path not in beside[:MOST_NEAREST])
+        rest = tuple(path for path in files if path not in nearest)
         return [group for group in (nearest, rest) if group]
 
     async def find_files(self, diff: str, runner: TestRunner) -> tuple[str, ...]:

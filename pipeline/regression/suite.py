@@ -3,7 +3,8 @@ each."""
 
 import asyncio
 import math
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.unified_diff import list_paths
@@ -11,6 +12,7 @@ from pipeline.concurrency import gather_bounded
 from pipeline.data.progress import Doing
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.languages.code_scan import CodeScan
+from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import is_runnable, scan_codebase
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.affected_tests import (
@@ -39,6 +41,8 @@ from sandbox.program import Ending
 
 CONCURRENT_EDITS = 2
 """Edits tested concurrently; the tests of one may themselves run in parallel."""
+MOST_SHARED = 2
+"""Test files near every edit because other edits change them, or a checklist names them."""
 LEAST_SECONDS = 10.0
 """With less wall time left, no run of the suite begins."""
 
@@ -98,6 +102,11 @@ class RegressionSuite:
         if near is None or near.whole:
             return near
         return replace(near, chosen=f"{near.chosen}; there was no time for more")
+
+    def prefer(self, paths: Iterable[str]) -> None:
+        """Take the test files among `paths` as near every edit, the most frequent ones first."""
+        counts = Counter(path for path in paths if is_test(path))
+        self._near.shared = tuple(path for path, _ in counts.most_common(MOST_SHARED))
 
     async def load_near(self, diff: str) -> SuiteReport | None:
         """The saved comparison of the tests near `diff`; runs nothing."""

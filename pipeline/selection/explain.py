@@ -73,7 +73,8 @@ def _describe_evidence(
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
     parts += _describe_others(standings, candidate, names, reproduced, alike=alike)
     if stands.broken is not None:
-        some = f"{pluralize(len(stands.broken), 'test')} of the repository, as other edits do"
+        some = f"{pluralize(len(stands.broken), 'test')} of the repository"
+        some += "" if standings.breaks(candidate) else ", as other edits do"
         none = "none of the repository's tests that were run"
         parts.append(f"it breaks {some if stands.broken else none}")
     return "; ".join(parts) + "."

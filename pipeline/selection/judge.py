@@ -205,6 +205,8 @@ class Judge:
             return await self._save_verdict(table, none)
         if method == "evidence":  # seconds, before the minutes of the suite
             standings = await compare_by_brought_tests(standings, self._suite, self._store)
+        changed = [path for one in table.candidates for path in {*list_paths(one.patch.diff)}]
+        self._suite.prefer([*changed, *(point.path for point in checklist.points)])
         standings = await self._add_suite_results(standings)
         if method == "evidence":
             await self._results.load_near(table)

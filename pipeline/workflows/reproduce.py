@@ -31,6 +31,7 @@ from pipeline.languages.conventions import Conventions
 from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import detect_conventions, read_test_files
 from pipeline.machine import drive
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.reproduction.mechanical import (
     RungResult,
     WorkingRunner,
@@ -57,7 +58,7 @@ from pipeline.reproduction.writer import (
 from pipeline.resources import Resources
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.decide import read_edited_files
-from pipeline.selection.explain import vote_sentences
+from pipeline.selection.explain import explain_choice, vote_sentences
 from pipeline.selection.judge import Judge
 from pipeline.selection.other_call_sites import find_rival
 from pipeline.selection.verdict import Judgement, list_said
@@ -164,6 +165,7 @@ class ReproductionStep:
         if cut_short:
             cut_short += " I chose the edit by the results so far, and no model wrote its test."
         if found:
+            judged = await self._run_extended(judged, candidate, found, at)
             return _build_selection(judged, context, found, words, cut_short, "")
         problem = " ".join(dict.fromkeys(filter(None, problems)))
         if self._resources.options.unproven == "never":
@@ -176,6 +178,24 @@ class ReproductionStep:
         )
         unproven = f"{unproven} {problem}".strip()
         return _build_selection(judged, context, shown, words, cut_short, unproven)
+
+    async def _run_extended(
+        self, judged: Judgement, candidate: Candidate, found: Reproduction, at: int
+    ) -> Judgement:
+        """With the results of the whole file that the new test extends, unless all tests ran."""
+        verdict, standings = judged.verdict, judged.standings
+        suite, resources = verdict.suite, self._resources
+        ran = not resources.options.nearby_seconds or (suite and suite.whole)
+        if found.rung != "extension" or ran or standings is None:
+            return judged
+        suite = await NearbyTests(resources).add_file(suite, candidate.patch.diff, found.path)
+        if suite and suite.broken:
+            entries = list(standings.entries)
+            entries[at] = replace_fields(entries[at], broken=suite.broken)
+            standings = replace(standings, entries=tuple(entries))
+            verdict = replace_fields(verdict, standings=standings.entries)
+            verdict = replace_fields(verdict, why=explain_choice(standings, verdict))
+        return Judgement(judged.table, replace_fields(verdict, suite=suite), standings)
 
     async def _find_places(self, issue: Issue, table: VoteTable, at: int) -> _Places:
         codebase, options = self._codebase, self._resources.options

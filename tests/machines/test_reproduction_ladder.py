@@ -1,13 +1,18 @@
 """Each rung of the reproduction test, executed red before and green after."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipeline.codebase.commit import read_history
 from pipeline.data.types import NoFix, Selection
+from pipeline.regression.suite import RegressionSuite
 from pipeline.run_errors import BudgetSpent
 from tests.support.data.solver_shop import (
     APPROVE,
+    BREAKING_EDIT,
     FILES,
     GOOD_EDIT,
     ISSUE,
@@ -95,6 +100,25 @@ async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_ask
     assert shown == [1, 1]
     assert (result.evidence.title, result.evidence.notes) == ("Add up", ())
     assert "reproduction test" in shop.said[-1]
+
+
+async def test_what_the_edit_breaks_in_the_file_that_is_extended_is_told(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run_none(_: RegressionSuite, diffs: Sequence[str]) -> list[None]:
+        return [None for _ in diffs]
+
+    async def load_none(_: RegressionSuite, diff: str) -> None:
+        del diff
+
+    monkeypatch.setattr(RegressionSuite, "compare_all", run_none)
+    monkeypatch.setattr(RegressionSuite, "load_near", load_none)
+    result, _ = await rung(shop, EXTENSION, edit=BREAKING_EDIT)
+    assert result.evidence.reproduction.rung == "extension"
+    assert result.evidence.suite is not None
+    assert result.evidence.suite.broken == ("tests/test_till.py::test_count",)
+    assert not result.is_proven
+    assert "breaks none" not in result.evidence.why
 
 
 async def test_tests_that_are_there_stay_and_a_new_file_may_be_sent_instead(shop: Shop) -> None:

@@ -207,6 +207,21 @@ async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
     assert "tests/test_other.py" in report.after.failed
 
 
+async def test_the_test_files_that_other_edits_change_are_near(tmp_path: Path) -> None:
+    near_one = "import shop.till\n\ndef test_n():\n    pass\n"
+    many = {f"tests/test_near{n}.py": near_one for n in range(12)}
+    far = "import pathlib\n\ndef test_far():\n    assert 'len' in pathlib.Path('{}').read_text()\n"
+    shop = await opened(tmp_path, {**many, "tests/zoo/test_far.py": far.format("shop/till.py")})
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    report = await near.compare(BREAKING)
+    assert report is not None
+    assert report.broken == ()
+    near.shared = ("tests/zoo/test_far.py", "tests/none.py")
+    report = await near.compare(BREAKING)
+    assert report is not None
+    assert report.broken == ("tests/zoo/test_far.py::test_far",)
+
+
 async def test_a_suite_that_passes_nothing_gives_no_result(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_a.py": "def test_a():\n    assert False\n"})
     suite = suite_of(shop)
