@@ -1,7 +1,7 @@
 """The final decision among the finalists, with the files they change."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -22,7 +22,7 @@ from pipeline.selection.discriminate import (
     DiscriminatingState,
 )
 from pipeline.selection.finalists import Finalists, describe_finalists
-from pipeline.selection.knockout import FurtherScripts, settle
+from pipeline.selection.knockout import FurtherScripts, run_folded, settle
 from pipeline.selection.methods import behaving_alike, best_candidates, rank_candidates
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
@@ -111,6 +111,9 @@ class Decision:
     notes: tuple[str, ...] = ()
     """Why no model decided, if the method asks one."""
     reasons: tuple[Reason, ...] = ()
+    freed: tuple[int, ...] = ()
+    """Further candidates that were compared, as they did not behave like those that stood for
+    them."""
 
 
 class Decider:
@@ -148,16 +151,19 @@ class Decider:
             return Decision(pool[0], by)
         if model is None or method not in _ASKING_METHODS:
             return Decision(pool[0], decider_without_model(standings, method))
-        diffs = [standings.table.candidates[c].patch.diff for c in pool]
-        edited = await read_edited_files(self._workspace.codebase, diffs)
-        given = {file.path for file in files}
-        shown = [*files, *(file for file in edited if file.path not in given)]
-        finalists = describe_finalists(
-            standings, pool, rank_candidates(method, standings), reports or {}, edited
-        )
+        ranked = rank_candidates(method, standings)
+
+        async def describe(indices: Sequence[int]) -> Finalists:
+            diffs = [standings.table.candidates[c].patch.diff for c in indices]
+            edited = await read_edited_files(self._workspace.codebase, diffs)
+            found = describe_finalists(standings, indices, ranked, reports or {}, edited)
+            return dataclasses.replace(found, checklist=checklist if method == "evidence" else ())
+
         if method == "evidence":
-            finalists = dataclasses.replace(finalists, checklist=checklist)
-            return await self._settle_pairs(model, issue, standings, finalists)
+            return await self._settle_pairs(model, issue, standings, pool, describe)
+        finalists = await describe(pool)
+        given = {file.path for file in files}
+        shown = [*files, *(file for file in finalists.files if file.path not in given)]
         if method == "machine":
             return await self._discriminate(model, issue, standings, finalists)
         return await self._choose_by_reading(
@@ -182,20 +188,33 @@ class Decider:
         )
 
     async def _settle_pairs(
-        self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
+        self,
+        model: Model,
+        issue: Issue,
+        standings: Standings,
+        pool: Sequence[int],
+        describe: Callable[[Sequence[int]], Awaitable[Finalists]],
     ) -> Decision:
-        """Pair by pair; the scripts decide where the model does not."""
+        """Pair by pair; the scripts decide where the model does not. An edit for which a loser
+        stood, and which passes what that fails, meets the winner."""
 
         async def run(script: str, candidate: int) -> Execution:
             diff = standings.table.candidates[candidate].patch.diff
             return await self._workspace.run_script(script, diff)
 
-        settled = await settle(finalists, partial(self._converse, model, issue, ours=True), run)
+        ask = partial(self._converse, model, issue, ours=True)
+        settled = await settle(await describe(pool), ask, run)
+        folded = {c: _list_folded(standings, c, pool) for c in pool if c != settled.chosen}
+        settled, freed = await run_folded(settled, folded, run)
+        if freed:
+            met = await describe([settled.chosen, *freed])
+            settled = settled.join(await settle(met, ask, run))
         by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
         notes = dict.fromkeys(chain.from_iterable(map(_reason_without_decision, settled.states)))
         return Decision(
-            settled.chosen, by, settled.rounds, settled.further, tuple(notes), settled.reasons
-        )
+            settled.chosen, by, settled.rounds, settled.further, tuple(notes), settled.reasons,
+            tuple(freed),
+        )  # fmt: skip
 
     async def _converse(
         self, model: Model, issue: Issue, finalists: Finalists, *, ours: bool
@@ -214,6 +233,19 @@ class Decider:
         state = await drive_on_budget(machine, ChoosingState, self._store, key)
         by: DecidedBy = "model" if state.phase is Phase.APPROVED else "votes"
         return Decision(finalists.indices[state.chosen], by, notes=_reason_without_decision(state))
+
+
+def _list_folded(standings: Standings, finalist: int, pool: Sequence[int]) -> list[int]:
+    """The edits that behave like `finalist` without being its code, or that of others in `pool`;
+    one for each code."""
+    entries = standings.entries
+    known = {entries[c].same_as for c in pool}
+    codes = {
+        entries[c].same_as: c
+        for c in reversed(behaving_alike(standings, finalist))
+        if entries[c].same_as not in known
+    }
+    return sorted(codes.values())
 
 
 def _reason_without_decision(state: State) -> tuple[str, ...]:

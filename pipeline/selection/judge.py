@@ -229,7 +229,7 @@ class Judge:
             method=method,
             chosen=None,
             order=table.distinct((decision.first, *pool, *rank_candidates(method, standings))),
-            finalists=pool,
+            finalists=(*pool, *decision.freed),
             decided_by=decision.by,
             rounds=decision.rounds,
             further=decision.further,

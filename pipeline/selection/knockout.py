@@ -41,6 +41,17 @@ class Settled:
         """Whether a model named a candidate in every pair."""
         return all(state.phase is Phase.APPROVED for state in self.states)
 
+    def join(self, later: "Settled") -> "Settled":
+        """Both, where the edit that was chosen met others in `later`."""
+        stays = later.chosen == self.chosen
+        return Settled(
+            later.chosen,
+            self.rounds + later.rounds,
+            self.further + later.further,
+            self.states + later.states,
+            (self.reasons if stays else ()) + later.reasons,
+        )
+
 
 class FurtherScripts:
     """Collects the scripts that count, each with the edits with which it ran."""
@@ -135,6 +146,31 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         tuple(conversations),
         tuple(reason for winner, reason in reasons if winner == left[0]),
     )
+
+
+async def run_folded(
+    settled: Settled, folded: Mapping[int, Sequence[int]], run: Run
+) -> tuple[Settled, list[int]]:
+    """Run the scripts by which finalists lost on the edits for which they stood, by loser. Also
+    those of these edits that pass them, as the winner does: they did not behave alike."""
+    scripts, freed = list(settled.further), dict[int, None]()
+    for lost, others in folded.items():
+        for candidate in others:
+            passed: list[bool] = []
+            for at, script in enumerate(scripts):
+                ends = dict(
+                    zip(script.candidates, (one.passed for one in script.runs), strict=True)
+                )
+                if ends.get(lost) is False and ends.get(settled.chosen) and candidate not in ends:
+                    done = await run(script.text, candidate)
+                    scripts[at] = replace(
+                        script,
+                        candidates=(*script.candidates, candidate),
+                        runs=(*script.runs, done),
+                    )
+                    passed.append(done.passed)
+            freed.update({candidate: None} if passed and all(passed) else {})
+    return dataclasses.replace(settled, further=tuple(scripts)), [*freed]
 
 
 def _describe_scripts(

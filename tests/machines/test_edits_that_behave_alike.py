@@ -62,6 +62,29 @@ async def test_a_script_of_the_choice_tells_apart_what_nothing_else_did(shop: Sh
     assert len({one.behaves_as for one in chosen.evidence.standings}) == 2
 
 
+async def test_an_edit_that_passes_what_parts_the_one_that_stood_for_it_meets_the_winner(
+    shop: Shop,
+) -> None:
+    """Seen with pylint's issue 8898: a right edit fell with the wrong one that behaved like it."""
+    script = (
+        "<script>\nimport sys\nfrom shop.till import total\n"
+        "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>"
+    )
+    answers = alike(ABSOLUTE_EDIT, NO_LOOP, GOOD_EDIT)
+    answers["selecting"] = [
+        script,
+        lambda said: f"<choice>{'AB'['abs' in said[1].text.split('Candidate B:')[0]]}</choice>",
+        "<alike/>\n\n<choice>A</choice>",
+        "<alike/>\n\n<choice>A</choice>",
+    ]
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=3, finalists=2)
+    assert len(chosen.evidence.finalists) == 3
+    assert [len(one.candidates) for one in chosen.evidence.further] == [3]
+    assert asked(model, "selecting") > 2
+    assert "less evidence" not in why(chosen)
+    assert "abs(" not in chosen.candidate.patch.diff
+
+
 async def test_edits_that_a_model_finds_alike_are_not_compared_again(shop: Shop) -> None:
     answers = alike(NO_LOOP, GOOD_EDIT)
     answers["selecting"] = [WEAK_SCRIPT, "<alike/>\n\n<choice>A</choice>"]
