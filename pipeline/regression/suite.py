@@ -105,7 +105,8 @@ class RegressionSuite:
 
     def prefer(self, paths: Iterable[str]) -> None:
         """Take the test files among `paths` as near every edit, the most frequent ones first."""
-        counts = Counter(path for path in paths if is_test(path))
+        there = self._codebase.files
+        counts = Counter(path for path in paths if is_test(path) and path in there)
         self._near.shared = tuple(path for path, _ in counts.most_common(MOST_SHARED))
 
     async def load_near(self, diff: str) -> SuiteReport | None:
