@@ -156,8 +156,8 @@ def _why_missing(
     standings: Standings, candidate: int, pool: Sequence[int], letters: Sequence[str]
 ) -> str:
     standing = standings.entries[candidate]
-    if standing.broken and standings.breaks(candidate):
-        return f"breaks tests of the repository: {_some(standing.broken)}"
+    if standings.breaks(candidate):
+        return f"breaks tests of the repository: {_some(standing.broken or ())}"
     if not standings.reproduces(candidate):
         return "passes none of the scripts that report the issue"
     for c in pool:

@@ -156,8 +156,8 @@ def find_outdated(edits: Iterable[tuple[Hashable, Collection[str]]]) -> frozense
     edits break them, and half of all.
 
     `edits` are those that fix what was seen of the issue, each with a key of its code and the tests
-    that it breaks. Of 13 issues of `tests/benchmarks/fitting/executions.jsonl.gz` the right edits
-    of three break tests, and always such.
+    that it breaks. Of `tests/benchmarks/fitting/executions.jsonl.gz`, right edits seldom break any
+    others.
     """
     known = dict(edits)
     counts = Counter(test for broken in known.values() for test in set(broken) - {CONTROL})
