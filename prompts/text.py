@@ -104,6 +104,8 @@ def agree(number: int, singular: str, plural: str) -> str:
     return singular if number == 1 else plural
 
 
-def join_names(names: Sequence[str]) -> str:
-    """`A`, `A and B`, `A, B and C`."""
+def join_names(names: Sequence[str], most: int | None = None) -> str:
+    """`A`, `A and B`, `A, B and C`; of more than `most`, `A, B and 7 more`."""
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most:,} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

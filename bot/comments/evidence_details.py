@@ -108,11 +108,8 @@ def _absent_sentence(absent: Sequence[str]) -> str:
     """On submodules and files of Git LFS that were not fetched; empty without any."""
     if not absent:
         return ""
-    names = join_names([code(path, 100) for path in absent[:5]])
-    more = f", and {len(absent) - 5} more" if len(absent) > 5 else ""
-    return (
-        f"The sandbox lacked submodules or files of Git LFS that I could not fetch: {names}{more}."
-    )
+    names = join_names([code(path, 100) for path in absent], 5)
+    return f"The sandbox lacked submodules or files of Git LFS that I could not fetch: {names}."
 
 
 def _ran_sentence(suite: SuiteReport | None) -> str:

@@ -12,6 +12,7 @@ from pipeline.data.types import Account
 from pipeline.environment.health import Health
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.spec import UNKNOWN_HOST, is_own
+from prompts.text import join_names
 from sandbox.docker.locate import find_daemon
 from sandbox.environment.recipe import Installation
 
@@ -139,9 +140,7 @@ def destinations_note(
     if hosts is None:
         return ""
     if hosts:
-        named = ", ".join(code(host, 100) for host in hosts[:10])
-        more = f" and {len(hosts) - 10} more" if len(hosts) > 10 else ""
-        return f"Code was sent to {named}{more}."
+        return f"Code was sent to {join_names([code(host, 100) for host in hosts], 10)}."
     models = "The models ran"
     if all(account.model.startswith("recorded") for account in accounts):
         models = "The recorded answers were served"

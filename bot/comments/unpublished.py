@@ -6,6 +6,7 @@ from bot.data.failure import SENTENCES, FailureFacts, PublishProblem
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import Selection
+from prompts.text import join_names
 
 HAVE_EDIT: Final = "I have an edit, but could not publish it"
 AWAITS_APPROVAL: Final[PublishProblem] = "approval"
@@ -59,7 +60,6 @@ def fold_edit(diff: str) -> str:
     shown = block(diff, _MOST_CHARACTERS, "diff")
     if len(diff) > _MOST_CHARACTERS:
         paths = sorted(list_paths(diff))
-        more = f" and {len(paths) - 20} more" if len(paths) > 20 else ""
-        names = ", ".join(code(path) for path in paths[:20])
-        shown = f"It is too long to be shown in full. It changes {names}{more}.\n\n{shown}"
+        names = join_names([code(path) for path in paths], 20)
+        shown = f"It is too long to be shown in full. It changes {names}.\n\n{shown}"
     return details("The edit", shown)

@@ -66,7 +66,7 @@ class Ground(Frozen):
         that was chosen of several, if any."""
         is_one = bool(root) and len(self.projects) > 1
         names = [f"`{one or '.'}`" for one in (self.projects if is_one else self.others)]
-        listed = join_names([*names[:8], f"{len(names) - 8} more"] if len(names) > 8 else names)
+        listed = join_names(names, 8)
         told = f"Projects of other languages are not installed: {listed}; "
         if is_one:
             told = f"Of {len(names)} projects ({listed}) `{root}` is installed; "

@@ -38,33 +38,36 @@ class ExecutedCase:
 
     case: EnsembleCase
     rows: tuple[ExecutedEdit, ...]
-    draw: random.Random
+    seed: str
     """Which of the scripts are sound, and what the others say."""
 
-    def weigh(self, *, scripts: bool) -> tuple[list[float], list[bool]]:
-        """By candidate: what near tests and stand-ins for `scripts` add, in log-odds; and whether
-        it may be proposed, as `pipeline.selection.judge` asks."""
-        ratios = load_shipped_ratios().ratios
+    def weigh(
+        self, *, scripts: bool, near: bool = True, outdated: bool = True
+    ) -> tuple[list[float], list[bool]]:
+        """By candidate: what `near` tests and stand-ins for `scripts` add, in log-odds; and whether
+        it may be proposed, as `pipeline.selection.judge` asks. Without `outdated`, no old test is
+        excused."""
+        ratios, draw = load_shipped_ratios().ratios, random.Random(self.seed)  # noqa: S311
         passes: list[dict[int, bool]] = []
         for at in range(2 if scripts else 0):
-            sound = self.draw.random() < SOUND
-            noise = {id(row): self.draw.random() < 0.5 for row in dict.fromkeys(self.rows)}
+            sound = draw.random() < SOUND
+            noise = {id(row): draw.random() < 0.5 for row in dict.fromkeys(self.rows)}
             known = {c: row.halves for c, row in enumerate(self.rows) if len(row.halves) > at}
             passes.append(
                 {c: each[at] if sound else noise[id(self.rows[c])] for c, each in known.items()}
             )
         odds: list[float] = []
         fit = [not scripts or any(one.get(c) for one in passes) for c in range(len(self.rows))]
-        outdated = find_outdated(
+        excused = find_outdated(
             (row.member, row.broken)
             for row, reproduces in zip(self.rows, fit, strict=True)
-            if reproduces and row.broken is not None
+            if reproduces and row.broken is not None and outdated
         )
         for c, row in enumerate(self.rows):
-            broken = None if row.broken is None else set(row.broken) - outdated
-            fit[c] = fit[c] and not broken
+            broken = row.broken if near else None
+            fit[c] = fit[c] and excused.issuperset(broken or ())
             told = ratios.script_odds([(0.5, script[c]) for script in passes if c in script])
-            odds.append(suite_odds(broken) + told)
+            odds.append(suite_odds(broken, excused) + told)
         return odds, fit
 
 
@@ -76,12 +79,18 @@ def _by_text(method: Callable[[EnsembleCase], Sequence[int]]) -> Choice:
     return lambda one: (method(one.case), None)
 
 
-def _by_evidence(one: ExecutedCase, *, scripts: bool) -> tuple[Sequence[int], float]:
-    weights, (odds, fit) = weights_for(one.case.instance.repo), one.weigh(scripts=scripts)
-    evidence = one.case.evidence
-    scores = [a + b for a, b in zip(ranking(evidence, weights), odds, strict=True)]
-    chosen = best([c for c, may in enumerate(fit) if may] or range(len(scores)), scores)
-    return chosen, sigmoid(log_odds(evidence, weights, chosen[0]) + odds[chosen[0]])
+def _by_evidence(
+    *, scripts: bool, near: bool = True, outdated: bool = True, text: bool = True
+) -> Choice:
+    def choose(one: ExecutedCase) -> tuple[Sequence[int], float]:
+        evidence, weights = one.case.evidence, weights_for(one.case.instance.repo)
+        odds, fit = one.weigh(scripts=scripts, near=near, outdated=outdated)
+        prior = ranking(evidence, weights) if text else [0.0] * len(odds)
+        scores = [a + b for a, b in zip(prior, odds, strict=True)]
+        chosen = best([c for c, may in enumerate(fit) if may] or range(len(scores)), scores)
+        return chosen, sigmoid(log_odds(evidence, weights, chosen[0]) + odds[chosen[0]])
+
+    return choose
 
 
 CHOICES: Mapping[str, Choice] = MappingProxyType(
@@ -89,8 +98,11 @@ CHOICES: Mapping[str, Choice] = MappingProxyType(
         "majority": _by_text(majority),
         "similarity medoid": _by_text(medoid),
         "confidence": _by_text(by_confidence),
-        "confidence and near tests": lambda one: _by_evidence(one, scripts=False),
-        "evidence: with two scripts": lambda one: _by_evidence(one, scripts=True),
+        "confidence and near tests": _by_evidence(scripts=False),
+        "evidence: with two scripts": _by_evidence(scripts=True),
+        "… without near tests": _by_evidence(scripts=True, near=False),
+        "… no old test is excused": _by_evidence(scripts=True, outdated=False),
+        "… without the text": _by_evidence(scripts=True, text=False),
     }
 )
 
@@ -132,9 +144,10 @@ def evaluate_executions(
             continue
         found: dict[str, list[float]] = {name: [] for name in ("", "oracle", *CHOICES)}
         for number in range(ENSEMBLES):
-            draw = random.Random(f"{instance.instance_id} {number}")  # noqa: S311
-            case = builder.build(instance, draw.sample(known, min(SIZE, len(known))))
-            one = ExecutedCase(case, tuple(by_key[keys[m]] for m in case.members), draw)
+            seed = f"{instance.instance_id} {number}"
+            drawn = random.Random(seed).sample(known, min(SIZE, len(known)))  # noqa: S311
+            case = builder.build(instance, drawn)
+            one = ExecutedCase(case, tuple(by_key[keys[m]] for m in case.members), seed)
             found[""].append(fmean(case.right))
             found["oracle"].append(float(any(case.right)))
             for name, choose in CHOICES.items():

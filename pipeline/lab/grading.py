@@ -17,7 +17,7 @@ from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.store import Store
-from prompts.text import agree, pluralize
+from prompts.text import agree, join_names, pluralize
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -286,8 +286,7 @@ def _cannot_tell(grade: InstanceGrade, why: str) -> InstanceGrade:
 
 
 def _list(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(name[:200] for name in names[:_MOST_NAMED]) + rest
+    return join_names([name[:200] for name in names], _MOST_NAMED)
 
 
 class GradeReport(Frozen):

@@ -161,7 +161,8 @@ def explain_skipped(name: str, broken: Sequence[str]) -> str:
         return f"{name} came first, but passes no test that fails without it."
     if CONTROL in broken:
         return f"{name} came first, but its results do not count, because of {CONTROL}."
-    return f"{name} came first, but breaks tests that pass now: {_name_tests(broken)}."
+    tests = join_names(broken, _MAX_TESTS_NAMED)
+    return f"{name} came first, but breaks tests that pass now: {tests}."
 
 
 def tell_outdated(standings: Standings, chosen: int) -> list[str]:
@@ -172,14 +173,9 @@ def tell_outdated(standings: Standings, chosen: int) -> list[str]:
     this, it = agree(len(broken), "this test", "these tests"), agree(len(broken), "It", "They")
     return [
         "At least half of the different edits that pass a script of the issue, this one among "
-        f"them, break {this} of the repository: {_name_tests(broken)}. "
+        f"them, break {this} of the repository: {join_names(broken, _MAX_TESTS_NAMED)}. "
         f"{it} may ask for what the issue changes."
     ]
-
-
-def _name_tests(tests: Sequence[str]) -> str:
-    rest = f" and {len(tests) - _MAX_TESTS_NAMED} more" if len(tests) > _MAX_TESTS_NAMED else ""
-    return ", ".join(tests[:_MAX_TESTS_NAMED]) + rest
 
 
 def _describe_alike(standings: Standings, verdict: Verdict) -> str:

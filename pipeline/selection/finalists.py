@@ -157,7 +157,7 @@ def _why_missing(
 ) -> str:
     standing = standings.entries[candidate]
     if standings.breaks(candidate):
-        return f"breaks tests of the repository: {_some(standing.broken or ())}"
+        return f"breaks tests of the repository: {_some(standings.broken_by(candidate))}"
     if not standings.reproduces(candidate):
         return "passes none of the scripts that report the issue"
     for c in pool:
@@ -171,5 +171,4 @@ def _why_missing(
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(name[:200] for name in names[:_MAX_NAMED]) + more
+    return join_names([name[:200] for name in names], _MAX_NAMED)

@@ -146,9 +146,12 @@ def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
     ]
 
 
-def suite_odds(broken: Collection[str] | None) -> float:
-    """The log-odds that the repository's own tests add; 0 if they did not run."""
-    return 0.0 if broken is None else load_shipped_ratios().ratios.breaks.odds(bool(broken))
+def suite_odds(broken: Collection[str] | None, outdated: Collection[str] = ()) -> float:
+    """The log-odds that the repository's own tests add, `outdated` ones aside; 0 if they did not
+    run."""
+    if broken is None:
+        return 0.0
+    return load_shipped_ratios().ratios.breaks.odds(not set(outdated).issuperset(broken))
 
 
 def find_outdated(edits: Iterable[tuple[Hashable, Collection[str]]]) -> frozenset[str]:
@@ -213,9 +216,13 @@ class Standings:
         )
         return dataclasses.replace(self, entries=entries)
 
+    def broken_by(self, candidate: int) -> list[str]:
+        """The tests of the repository that it is known to break and that are not outdated."""
+        return [t for t in self.entries[candidate].broken or () if t not in self.outdated]
+
     def breaks(self, candidate: int) -> bool:
         """Whether it is known to break tests of the repository that are not outdated."""
-        return not self.outdated.issuperset(self.entries[candidate].broken or ())
+        return bool(self.broken_by(candidate))
 
     def confidence(self, candidate: int) -> float:
         """The probability, 0 to 1, that the candidate is right: text (fitted), executions (see
@@ -244,10 +251,6 @@ class Standings:
 
         A result holds for all candidates with the same diff.
         """
-
-        def odds(one: Standing, outdated: Collection[str]) -> float:
-            return suite_odds(None if one.broken is None else set(one.broken).difference(outdated))
-
         new = list(self.entries)
         for c, old in enumerate(self.entries):
             names = _value_for_same_diff(self.table, c, broken or {})
@@ -262,8 +265,8 @@ class Standings:
             if one.broken is not None and self.reproduces(c)
         )
         entries = tuple(
-            replace(one, execution=old.execution - odds(old, self.outdated) + odds(one, outdated))
-            for old, one in zip(self.entries, new, strict=True)
+            replace(one, execution=told + suite_odds(one.broken, outdated))
+            for told, one in zip(script_odds(self.table, self.voters), new, strict=True)
         )
         return dataclasses.replace(self, entries=entries, outdated=outdated)
 

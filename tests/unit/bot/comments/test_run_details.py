@@ -183,7 +183,7 @@ def test_a_cluster_is_somewhere_unless_it_is_declared() -> None:
     fields = {"sandbox": "kubernetes", "sandbox_registry": "registry.example.org:5000/capuchin"}
     assert (
         sent_note(*OWN, served=True, **fields)
-        == "Code was sent to `kubernetes`, `registry.example.org`."
+        == "Code was sent to `kubernetes` and `registry.example.org`."
     )
     own = "kubernetes,.example.org"
     assert "nowhere else" in sent_note(*OWN, served=True, own_hosts=own, **fields)
