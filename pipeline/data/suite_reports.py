@@ -66,7 +66,8 @@ class SuiteReport(Frozen):
     """Which tests ran, in our words; empty if all did."""
     near: int = 0
     """Of the tests that pass without the edit, those nearest to it, which ran by themselves before
-    the others; 0 if all ran together. Outputs are those of the others."""
+    the others; 0 if all ran together. Outputs are those of the others, unless only these
+    break."""
     files: tuple[str, ...] = ()
     """The files of the tests that ran, while near tests are being compared."""
     unreached: bool = False

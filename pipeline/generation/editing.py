@@ -68,9 +68,11 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
 
 def tell_broken(report: SuiteReport | None) -> dict[str, object]:
     """What the template `shared/broken` needs."""
-    broken = report.broken if report else ()
-    own = report.after.execution if report else None
-    return {"broken": broken[:20], "more": len(broken[20:]), "own": own}
+    if report is None:
+        return {"broken": ()}
+    broken, own = report.broken, report.after.execution
+    others = bool({*report.after.failed, *report.passed_again}.difference(broken))
+    return {"broken": broken[:20], "more": len(broken[20:]), "own": own, "others": others}
 
 
 class EditingState(State):

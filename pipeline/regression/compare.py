@@ -232,21 +232,25 @@ async def compare_runs(
 
 
 def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
-    """Join what two runs of the same command say of an edit; the outputs are those of `rest`.
+    """Join what two runs of the same command say of an edit.
 
-    A test that breaks in one of them is broken.
+    A test that breaks in one of them is broken. The outputs are those of `rest`, unless tests break
+    in the other run alone.
     """
     flaky = {*near.flaky, *rest.flaky}
     broken = {*near.broken, *rest.broken} - flaky
     before = tuple(sorted({*near.before.passed, *rest.before.passed} - flaky))
     passed = {*near.after.passed, *rest.after.passed} - broken - flaky
     joined = _join_runs(near.before, rest.before, set(before))
+    shown = near if near.broken and not rest.broken else rest
     failing = {*near.failing, *rest.failing} - {*joined.failed, *joined.passed} - flaky
     others = f", of the others, {rest.chosen}" if rest.chosen else " the others"
     return replace(
         rest,
         before=joined,
-        after=_join_runs(near.after, rest.after, passed),
+        after=replace(
+            _join_runs(near.after, rest.after, passed), execution=shown.after.execution
+        ),
         failing=tuple(sorted(failing)),
         flaky=tuple(sorted(flaky)),
         passed_again=tuple(sorted({*near.passed_again, *rest.passed_again} - broken - flaky)),

@@ -329,6 +329,11 @@ class NearbyTests:
         """What `compare` found for `diff` earlier in this run, if anything; runs nothing."""
         return await self._store.load(self._key(diff), SuiteReport)
 
+    async def hand_on(self, diff: str, formatted: str) -> None:
+        """What is known of `diff` also holds for the same edit as formatters left it."""
+        if report := await self.load(diff):
+            await self._store.save(self._key(formatted), report)
+
     def _key(self, diff: str) -> str:
         options = self._options
         command = "\0".join(options.test_command)

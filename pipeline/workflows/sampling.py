@@ -209,6 +209,8 @@ class Sampler:
                 patch = await format_edit(candidate.patch, self._codebase, sandbox)
                 if patch != candidate.patch:
                     await self._store.save(key, patch)
+                    if self._own_tests:
+                        await self._own_tests.hand_on(candidate.patch.diff, patch.diff)
             return replace(candidate, patch=patch, summary=self._summarise(sample))
 
         return await gather_all(

@@ -96,8 +96,14 @@ async def test_edits_are_judged_in_the_form_that_the_repository_gives_its_files(
     monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     shop = await open_shop(tmp_path, {**FILES, "pyproject.toml": "[tool.ruff.format]\n"})
     ugly = GOOD_EDIT.replace("+= price", "+=    price")
-    chosen = await solved(shop, ScriptedModel(simple(ugly)))
+    wrong = WRONG_EDIT.replace("result = 1", "result  =  1")
+    two = {**COMMON, **sample(0, ugly, APPROVE), **sample(1, wrong, edit("not there", "x"), APPROVE)}
+    two["selecting"] = [SHARP_SCRIPT, "<choice>1</choice>"]
+    chosen = await solved(shop, ScriptedModel(two), samples=2, finalists=1)
     assert "+        result += price\n" in chosen.candidate.patch.diff
+    assert (standings := chosen.evidence.standings)
+    # What ran near an edit before it was formatted says as much of it as of the one that won.
+    assert all(one.broken is not None or one.near is not None for one in standings)
 
 
 async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -> None:

@@ -720,6 +720,22 @@ def test_of_two_runs_of_near_tests_all_that_ran_are_counted() -> None:
     assert joined.after.cut is None
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_runs_that_is_shown_in_which_a_test_breaks(first: bool) -> None:
+    def report(name: str, *, breaks: bool) -> SuiteReport:
+        run = SuiteRun(
+            execution=Execution(exit_code=1, output=f"{name} ran", seconds=1),
+            passed=(name,),
+            failed=(),
+        )
+        after = replace(run, passed=(), failed=(name,)) if breaks else run
+        return SuiteReport(command=("run",), before=run, after=after, files=(f"{name}.py",))
+
+    joined = join_near(report("a", breaks=first), report("b", breaks=not first))
+    assert joined.broken == (("a",) if first else ("b",))
+    assert joined.after.execution.output == ("a ran" if first else "b ran")
+
+
 async def test_edits_of_the_same_code_with_other_tests_share_the_run_without_an_edit(
     tmp_path: Path,
 ) -> None:
