@@ -65,7 +65,7 @@ def choose(durations: Durations, items: list[Item]) -> list[Item]:
 
 def test_slow_files_come_first_and_make_test_leaves_slow_tests_out(tmp_path: Path) -> None:
     known = {
-        "tests/unit/bot/test_b.py": {"test_long[x-y]": 2.0},
+        "tests/unit/bot/test_b.py": {"test_long[x-y]": 1.5},
         "tests/e2e/worker/test_c.py": {"test_spine": 60.0, "test_other": 1.0},
     }
     new = Item("tests/unit/bot/test_a.py::test_new[1]")
