@@ -248,9 +248,7 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
     return replace(
         rest,
         before=joined,
-        after=replace(
-            _join_runs(near.after, rest.after, passed), execution=shown.after.execution
-        ),
+        after=replace(_join_runs(near.after, rest.after, passed), execution=shown.after.execution),
         failing=tuple(sorted(failing)),
         flaky=tuple(sorted(flaky)),
         passed_again=tuple(sorted({*near.passed_again, *rest.passed_again} - broken - flaky)),

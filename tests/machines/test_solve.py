@@ -97,7 +97,11 @@ async def test_edits_are_judged_in_the_form_that_the_repository_gives_its_files(
     shop = await open_shop(tmp_path, {**FILES, "pyproject.toml": "[tool.ruff.format]\n"})
     ugly = GOOD_EDIT.replace("+= price", "+=    price")
     wrong = WRONG_EDIT.replace("result = 1", "result  =  1")
-    two = {**COMMON, **sample(0, ugly, APPROVE), **sample(1, wrong, edit("not there", "x"), APPROVE)}
+    two = {
+        **COMMON,
+        **sample(0, ugly, APPROVE),
+        **sample(1, wrong, edit("not there", "x"), APPROVE),
+    }
     two["selecting"] = [SHARP_SCRIPT, "<choice>1</choice>"]
     chosen = await solved(shop, ScriptedModel(two), samples=2, finalists=1)
     assert "+        result += price\n" in chosen.candidate.patch.diff

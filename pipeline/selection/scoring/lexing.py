@@ -49,54 +49,6 @@ WORD = r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(OPENERS.values())
 
-_NAME = re.compile(WORD)
-_KEYWORDS = frozenset(
-    (
-        *("return", "in", "and", "or", "not", "if", "elif", "while", "is", "yield", "assert"),
-        *("else", "for", "print", "del", "raise", "lambda", "await", "case", "match", "from"),
-        "import",
-    )
-)
-
-
-def is_value(token: str) -> bool:
-    """Whether a bracket directly after this token calls or indexes it."""
-    return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
-
-
-def strip_parentheses(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
-    """Remove the parentheses around the whole expression that a statement returns, tests or
-    assigns."""
-    last = len(tokens) - (tokens[-1] == ":")
-    if tokens[last - 1] != ")" or "(" not in tokens:
-        return tokens, lines
-    start = tokens.index("(")
-    before = tokens[start - 1]
-    if before not in ("return", "if", "elif", "while", "assert", "=", "+=", "-="):
-        return tokens, lines
-    if before in ("if", "=") and _depth_before(tokens, start):
-        return tokens, lines
-    if not _encloses_expression(tokens, start, last - 1):
-        return tokens, lines
-    keep = [i for i in range(len(tokens)) if i not in (start, last - 1)]
-    return [tokens[i] for i in keep], [lines[i] for i in keep]
-
-
-def _depth_before(tokens: list[str], end: int) -> int:
-    return sum((t in OPENERS) - (t in CLOSERS) for t in tokens[:end])
-
-
-def _encloses_expression(tokens: list[str], start: int, end: int) -> bool:
-    """Whether the bracket at `start` closes at `end` and holds one plain expression."""
-    depth = 0
-    for i in range(start, end + 1):
-        depth += (tokens[i] in OPENERS) - (tokens[i] in CLOSERS)
-        if depth == 0 and i < end:
-            return False
-        if depth == 1 and tokens[i] in (",", "for", ":=", "yield"):
-            return False
-    return depth == 0 and end > start + 1
-
 
 class Capture(NamedTuple):
     name: str
@@ -366,8 +318,8 @@ class _LineBuilder:
         self._line = 0
         first = re.match(r"[ \t\f]*", text)
         self._indent = len(first[0].expandtabs()) if first else 0
-        self._brackets: list[tuple[str, bool, int]] = []
-        """For each open bracket: its closer, whether it follows a value, its index in the unit."""
+        self._brackets: list[str] = []
+        """The closer of each open bracket."""
         self._pending = False
         self._strings: list[tuple[str, int]] = []
         """For each mark: the text (empty for dropped text), and how many line ends it holds."""
@@ -434,7 +386,7 @@ class _LineBuilder:
 
     def _add_newline(self, token: str) -> None:
         inside = bool(self._brackets) and self._layout != "free"
-        if inside and (self._brackets[-1][0] != "}" or self._layout == "indented"):
+        if inside and (self._brackets[-1] != "}" or self._layout == "indented"):
             return
         if self._layout == "indented":
             self._end()
@@ -443,39 +395,13 @@ class _LineBuilder:
             self._pending = True
 
     def _add_bracket(self, token: str) -> None:
+        self._add(token)
         if token in OPENERS:
-            self._add(token)
-            called = len(self._tokens) > 1 and is_value(self._tokens[-2])
-            self._brackets.append((OPENERS[token], called, len(self._tokens) - 1))
-        else:
-            self._close(token)
+            self._brackets.append(OPENERS[token])
+        elif self._brackets and self._brackets[-1] == token:
+            self._brackets.pop()
         if token in ("{", "}") and self._layout == "free":
             self._end()
-
-    def _close(self, token: str) -> None:
-        if self._tokens and self._tokens[-1] == "," and self._is_redundant_comma(token):
-            self._tokens.pop()
-            self._lines.pop()
-        self._add(token)
-        if self._brackets and self._brackets[-1][0] == token:
-            self._brackets.pop()
-
-    def _is_redundant_comma(self, closer: str) -> bool:
-        """Whether the comma before this closer changes nothing."""
-        if not self._brackets or self._brackets[-1][0] != closer or self._layout != "indented":
-            return False
-        _, called, opener = self._brackets[-1]
-        if closer == "]":
-            return not called
-        if closer == "}" or called:
-            return True
-        # From its end: a bracket that closed inside ends the search, so that no text is read twice.
-        comma = False
-        for at in range(len(self._tokens) - 2, opener, -1):
-            if self._tokens[at] in CLOSERS:
-                return False
-            comma = comma or self._tokens[at] == ","
-        return comma
 
     def _canonical_string(self, text: str, kind: str) -> str:
         if self._layout == "indented":
@@ -489,10 +415,7 @@ class _LineBuilder:
 
     def _end(self) -> None:
         if self._tokens:
-            tokens, lines = self._tokens, self._lines
-            if self._layout == "indented":
-                tokens, lines = strip_parentheses(tokens, lines)
-            self._units.append(LogicalLine(tuple(tokens), tuple(lines)))
+            self._units.append(LogicalLine(tuple(self._tokens), tuple(self._lines)))
             self._tokens, self._lines = [], []
         if self._layout != "free":
             self._brackets.clear()

@@ -48,9 +48,7 @@ EQUAL = {
     ),
     "wrapped lines": (
         changed(RETURN, "        return max(result, rate, 0)\n"),
-        changed(
-            RETURN, "        return max(\n            result,\n            rate, 0,\n        )\n"
-        ),
+        changed(RETURN, "        return max(\n            result,\n            rate\n, 0)\n"),
     ),
     "a continued line": (
         changed(RETURN, "        return result + rate\n"),
@@ -59,10 +57,6 @@ EQUAL = {
     "quotes": (
         changed(RETURN, "        return f('it', b'x')\n"),
         changed(RETURN, '        return f("it", b"x")\n'),
-    ),
-    "needless parentheses": (
-        changed(RETURN, "        if result > 0:\n            return 1\n        return 0\n"),
-        changed(RETURN, "        if (result > 0):\n            return (1)\n        return 0\n"),
     ),
     "the name of a new local variable": (
         changed(RETURN, "        tax = result * rate\n        return tax + 1\n"),
