@@ -142,6 +142,8 @@ class Health(Frozen):
     @property
     def works(self) -> str:
         """The grade as the verb of a sentence."""
+        if self.grade is Grade.UNTESTED and self.loads_nothing:
+            return "is installed, but there are no tests to judge it by"
         if self.grade is Grade.BROKEN and self.passed:
             return "works only in part"
         if self.grade is Grade.USABLE and self.sees_little and not self.failed:

@@ -1,5 +1,6 @@
 """What is looked at in an environment: packages, a sample of the tests, and how they are graded."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,24 @@ async def test_tests_under_names_of_the_repositorys_own_are_found(tmp_path: Path
     found = await check.check(SubprocessSandbox(tree_of(files)), DirStore(tmp_path / "image"))
     assert (found.passed, found.failed, found.collected) == (1, 0, 1)
     assert list(await read_test_files(codebase)) == ["tests/till.py"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"composer.json": "{}", "src/Till.php": "<?php class Till {}\n"},
+        {"Rakefile": "task :default\n", "lib/till.rb": "class Till; end\n"},
+        {"pom.xml": "<project/>", "src/main/java/Till.java": "class Till {}\n"},
+    ],
+)
+async def test_a_repository_without_tests_is_no_broken_environment(
+    tmp_path: Path, files: Mapping[str, str]
+) -> None:
+    """Seen: "Correct its `setup`", since PHPUnit printed how it is used."""
+    found = await check_health(tmp_path, files)
+    assert (found.grade, found.command) == (Grade.UNTESTED, ())
+    assert found.works.startswith("is installed")
+    assert found.summary().startswith("No tests were found")
 
 
 LABELS: str = TEXTS["LABELS"]
