@@ -254,10 +254,10 @@ def _render_outputs(
         next(((c, run) for c, run in runs if run.passed is one), None) for one in (True, False)
     )
     found = [(names[c], run.output) for c, run in filter(None, first)]
-    if not any(run.passed for _, run in runs):
-        found.insert(0, ("the original code", script.base.output))
     most = min(characters, 1500)
-    if len(found) == 2:
+    if not any(run.passed for _, run in runs):  # lines that all print may say why
+        found.insert(0, ("the original code", script.base.output))
+    elif len(found) == 2:
         found = _leave_out_equal_lines(found, most)
     return [
         f"With {name} it prints:\n\n{block(text, most)}" for name, text in found if text.strip()

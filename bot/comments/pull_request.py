@@ -29,7 +29,7 @@ from bot.safe_text import block, code, details, line, prose
 from pipeline.data.types import Account, Selection, VoteTable
 from pipeline.languages.registry import passes_after, shorten_failures, show_end
 from pipeline.reproduction.red_green import advise_command, show_command
-from pipeline.selection.scoring.confidence import explain_recalibration
+from pipeline.selection.scoring.confidence import UNCALIBRATED, explain_recalibration
 from pipeline.selection.verdict import list_faults
 from prompts.text import describe_dollars, pluralize
 from sandbox.program import Execution
@@ -260,12 +260,15 @@ def _votes_section(selection: Selection, characters: int) -> str:
     patch = selection.candidate.patch
     agree = any(stands.support > 1 for one, stands in pairs if one.patch == patch)
     edits = "Agreeing edits" if agree else "Such edits"
-    sure = estimate_sentence(selection)
-    if sure:
-        sure += (
-            f" {edits} were right so often among public ones with known outcomes; the figure is "
-            "partly assumed."
-        )
+    measured = (
+        f"{edits} were right so often among public ones with known outcomes; the figure is partly "
+        "assumed."
+    )
+    unknown = proof.suite is None or any(one.startswith(UNCALIBRATED) for one in proof.notes)
+    if unknown and not selection.recalibration:
+        measured = "That is an assumption: such edits were not measured."
+    if sure := estimate_sentence(selection):
+        sure += f" {measured}"
     if sure and selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
     found = (*proof.notes[:5], *list_faults(table, proof.order))

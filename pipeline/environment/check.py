@@ -125,7 +125,8 @@ class HealthCheck:
             named = found.passed and found.by_name
             if named and not found.sees_little and len({*found.projects}) == 1:
                 break
-        if best and not (best.passed or best.failed or ground.tests or self._options.test_command):
+        ran = best and (best.passed or best.failed or ground.tests)
+        if best and not ran and self._language.facts.suffixes and not self._options.test_command:
             # What we take for the usual command has nothing to run, however it ends.
             return replace(health, problem=f"No tests were found in the repository. {best.problem}")
         return health if best is None else best

@@ -285,7 +285,7 @@ KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
         r"fixture '.{1,100}' not found|PluginValidationError|unrecognized arguments|INTERNALERROR"
         r"|unknown hook|UsageError|PytestRemovedIn|PytestDeprecationWarning"
     )),
-    ("timeout", re.compile(r"Timeout(?:Error|Expired)?\b")),
+    ("timeout", re.compile(r"Timeout(?:Error|Expired)\b|\bTimeout \(?>|\b[Tt]imed out\b")),
     ("assertion", re.compile(r"AssertionError|^E {1,8}assert |DID NOT RAISE", re.MULTILINE)),
 )  # fmt: skip
 """Kinds by their last error line; the first match counts."""

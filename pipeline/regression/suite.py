@@ -312,6 +312,8 @@ def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
         return f"{name} gives no result on the unmodified code. {base.problem}"
     failed, offline = len(base.suite.failed), len(base.suite.offline)
     how = f"{failed} fail" if failed else "no single test could be distinguished"
+    if failed and not base.per_test:
+        how = f"it fails as a whole, with exit code {execution.exit_code}"
     if offline and not failed:
         how = f"{offline} need a network, a display or a service, which the sandbox does not have"
     if execution.exit_code is None:

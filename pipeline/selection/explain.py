@@ -123,10 +123,9 @@ def _describe_difference(
     entry = standings.entries[candidate]
     if standings.breaks(candidate) or entry.near:
         return "breaks tests of the repository"
+    mine, its = standings.table.runs[chosen], standings.table.runs[candidate]
     failed = [
-        str(test + 1)
-        for test in standings.voters
-        if not standings.table.runs[candidate][test].passed
+        str(test + 1) for test in standings.voters if mine[test].passed and not its[test].passed
     ]
     if failed:
         return f"fails {agree(len(failed), 'script', 'scripts')} {join_names(failed)}"
@@ -248,7 +247,11 @@ def _describe_passed_over(standings: Standings, verdict: Verdict, names: Sequenc
         same = next(
             (n for n, o in shown.items() if standings.entries[o].same_as == entry.same_as), ""
         )
-        how = f"behaves as {like} does in every script" if like else "has less evidence for it"
+        how = (
+            f"behaves as {like} does in every script that ran with both"
+            if like
+            else "has less evidence for it"
+        )
         told[names[c]] = f"is the same code as {same}" if same else how
     ours = not any(one.source for one in table.candidates)
     return "".join(f" {'Edit ' * ours}{name} {how}." for name, how in told.items())

@@ -166,7 +166,7 @@ def _why_missing(
     alike = behaving_alike(standings, candidate)
     for c in pool:
         if c in alike:
-            return f"behaves as {letters[c]} does in every script and test"
+            return f"behaves as {letters[c]} does in all that ran with both"
     return "has less evidence for it than these"
 
 

@@ -36,6 +36,7 @@ from pipeline.selection.scoring.canonical import read_base
 from pipeline.selection.scoring.confidence import (
     BASE_RATE,
     MOST_UNTESTED,
+    UNCALIBRATED,
     limit_unfitted,
     recalibrate,
 )
@@ -378,7 +379,7 @@ class Judge:
         tests = 1 if verdict.suite and verdict.suite.uncontrolled else _count_tests(verdict)
         limited = limit_unfitted(verdict.confidence, tests=min(tests, _count_tests(verdict)))
         name = name_language(self._workspace.codebase) or "this language"
-        note = f"The probability is not calibrated for {name}."
+        note = f"{UNCALIBRATED} {name}."
         if learnt:
             count = pluralize(learnt.outcomes, "pull request")
             note = f"The probability is calibrated on {count} of {name} here."

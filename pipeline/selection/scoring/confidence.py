@@ -25,6 +25,9 @@ MOST_UNTESTED = 0.6
 run or have one exit code for all. Nothing was measured there: they say so."""
 
 
+UNCALIBRATED = "The probability is not calibrated for"
+
+
 def limit_unfitted(probability: float, *, tests: int) -> float:
     """The probability in a language on which nothing was fitted: half-way to the base rate, and
     below a limit, by how many of the repository's tests ran."""
