@@ -136,7 +136,7 @@ class Registry:
             with self._open(path) as answer:
                 if answer.status_code != 200:
                     raise NotFetched(f"its registry answers with {answer.status_code}.")
-                for chunk in answer.iter_raw(256 * 1024):
+                for chunk in answer.iter_raw():
                     self._check()
                     hashed.update(chunk)
                     read += len(chunk)

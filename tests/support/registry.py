@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 import threading
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +21,8 @@ class LocalRegistry:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.status = 200
+        self.pause = 0.0
+        """Seconds between the bytes of an answer."""
         self._documents: dict[str, bytes] = {}
         registry, documents = self, self._documents
 
@@ -30,8 +33,10 @@ class LocalRegistry:
                 self.send_response(registry.status if self.path in documents else 404)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                if self.command == "GET":
-                    self.wfile.write(body)
+                step = 1 if registry.pause else len(body)
+                for at in range(0, len(body) if self.command == "GET" else 0, step):
+                    self.wfile.write(body[at : at + step])
+                    time.sleep(registry.pause)
 
             def do_HEAD(self) -> None:
                 self.do_GET()

@@ -2,7 +2,9 @@
 
 import re
 import socket
+import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -13,8 +15,10 @@ import pytest
 from pipeline.languages.detect import plan_attempts
 from sandbox.docker import build_steps as disk
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.docker.registry import NotFetched, Registry
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
+from sandbox.environment.dockerfile import ImageName
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program
 from tests.support.docker import (
@@ -303,6 +307,24 @@ async def test_an_image_that_cannot_be_had_is_told_in_our_own_words_and_leaves_n
     assert failed.value.command == f"FROM {image}"
     assert "words" not in failed.value.log + str(failed.value)
     assert daemon.images("capuchin/pulled") == []
+
+
+def test_a_registry_that_sends_byte_by_byte_is_left_in_time(run_id: str) -> None:
+    began = time.monotonic()
+
+    def check() -> None:
+        if time.monotonic() > began + 1:
+            raise NotFetched("late")
+
+    with LocalRegistry().serve() as registry:
+        name = ImageName.parse(registry.add("acme/word", {"word": run_id.encode()}))
+        registry.pause = 0.1
+        with (
+            closing(Registry(name, ca_bundle=None, proxy="", check=check)) as reader,
+            pytest.raises(NotFetched, match="late"),
+        ):
+            reader.read_manifest("amd64")
+    assert time.monotonic() < began + 10
 
 
 @pytest.mark.parametrize(
