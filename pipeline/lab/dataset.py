@@ -276,6 +276,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, str]]:
         for file in files:
             rows = pl.scan_parquet(file)
             names = [name for name in rows.collect_schema() if name in _COLUMNS]
+            if "instance_id" not in names:
+                raise BadData(f"{file} has no column instance_id.")
             for batch in rows.select(names).collect_batches(chunk_size=200):
                 for row in batch.iter_rows(named=True):
                     number += 1

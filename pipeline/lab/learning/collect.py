@@ -60,14 +60,19 @@ class DatedInstance(Instance):
         return self.patch if self.base_commit else reverse_diff(self.patch)
 
 
-def read_instance_issues(path: Path, trees: Path | None = None) -> LearningData:
+def read_instance_issues(
+    path: Path, trees: Path | None = None
+) -> tuple[LearningData, "CollectReport"]:
     """The instances of a file, as solved issues.
 
     Raises:
         BadData: the file, or a clone in `trees`, cannot be read.
     """
-    found: list[SolvedIssue] = []
+    found, report = list[SolvedIssue](), CollectReport()
     for row in read_rows(path, DatedInstance):
+        if not row.problem_statement.strip():
+            report.left_out["it has no text"] += 1
+            continue
         title, _, body = row.problem_statement.strip().partition("\n")
         found.append(
             SolvedIssue(
@@ -86,7 +91,8 @@ def read_instance_issues(path: Path, trees: Path | None = None) -> LearningData:
                 source="instances",
             )
         )
-    return LearningData(tuple(found))
+    report.taken = len(found)
+    return LearningData(tuple(found)), report
 
 
 async def _find_branch(trees: Path | None, row: DatedInstance) -> str:
@@ -121,29 +127,32 @@ def reverse_diff(diff: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def read_public_attempts(instances: Path, predictions: Path, labels: Path | None) -> LearningData:
+def read_public_attempts(
+    instances: Path, predictions: Path, labels: Path | None
+) -> tuple[LearningData, "CollectReport"]:
     """The instances with the edits of every member, each labelled where `labels` is given.
 
     Raises:
         BadData: a file is missing, broken or contradicts another.
     """
-    found = read_instance_issues(instances)
+    found, report = read_instance_issues(instances)
+    known = {issue.id for issue in found.issues}
     if labels:
         data = read_dataset(instances, predictions, labels)
         attempts = tuple(
             Attempt(issue=name, source=member, diff=diff, resolved=data.is_right(member, name))
             for member in data.members
             for name, diff in data.patches[member].items()
+            if name in known
         )
     else:
-        known = {issue.id for issue in found.issues}
         attempts = tuple(
             Attempt(issue=name, source=member, diff=diff)
             for member, file in prediction_files(predictions).items()
             for name, diff in read_predictions(file).items()
             if name in known
         )
-    return LearningData(found.issues, attempts)
+    return LearningData(found.issues, attempts), report
 
 
 class Trajectory(BaseModel):

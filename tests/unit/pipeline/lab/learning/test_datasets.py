@@ -98,6 +98,14 @@ def test_public_data_sets_are_read_as_they_lie_on_the_hub(
         ("s-1", "m", True),
     }
     assert main([*words, "--instances", str(tmp_path / "data")]) == 2, "it holds no parquet"
+    silent = instance("n-1", problem_statement=" ", **told)
+    other = {"problem_statement": "x", "messages": "[]"}
+    write_parquet({tmp_path / "silent.parquet": [silent], tmp_path / "other.parquet": [other]})
+    assert main([*words, "--instances", str(tmp_path / "silent.parquet")]) == 0
+    assert "1 left out" in capsys.readouterr().out
+    for kind in ("--instances", "--trajectories"):
+        assert main([*words, kind, str(tmp_path / "other.parquet")]) == 2
+        assert "no column instance_id" in capsys.readouterr().err
 
 
 def test_rows_are_published_with_a_card_and_loaded_again(tmp_path: Path) -> None:
