@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import parse_diff, split_diff
+from pipeline.edits.suspicious import find_forgery
 from pipeline.lab.dataset import Dataset, LocatedInstance, TestNames, read_outcomes
 from pipeline.languages.registry import is_runnable, is_source
 from pipeline.languages.test_command import TestCommand
@@ -270,13 +271,18 @@ class Grader:
                 break
         to_fix = tuple(name for name in self._instance.fail_to_pass if name not in keep)
         kept = [name for name in keep if name not in left]
-        note = f"Does not pass with the edit: {_list(sorted(left))}. {problem}" if left else ""
+        # SWE-bench takes it as resolved.
+        forged = sorted(
+            find_forgery(diff) - find_forgery(self._instance.patch + self._instance.test_patch)
+        )
+        note = f"The tests pass, but the edit {forged[0]}" if forged else ""
+        note = f"Does not pass with the edit: {_list(sorted(left))}. {problem}" if left else note
         grade = replace(
             grade,
             fixed=len({*to_fix} - left),
             kept=len(kept),
             note=note.strip(),
-            resolved=not left,
+            resolved=not left and not forged,
         )
         return JudgedEdit(grade, to_fix, frozenset(left))
 

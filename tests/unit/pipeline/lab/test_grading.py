@@ -29,6 +29,14 @@ TEST_PATCH = diff_of(
     TESTS, f"{TESTS}\ndef test_fixed():\n    assert count([1]) == 1\n", "tests/test_till.py"
 )
 CHEAT = diff_of(TESTS, "def test_kept():\n    assert 1\n", "tests/test_till.py")
+HOOK = """import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
 FIXED, KEPT = "tests/test_till.py::test_fixed", "tests/test_till.py::test_kept"
 
 
@@ -60,6 +68,11 @@ async def test_the_reference_resolves_and_others_do_not(tmp_path: Path) -> None:
     wrong = await grade(tmp_path / "wrong", GOLD.replace("len(prices)", "8"))
     assert (wrong.resolved, wrong.cannot_tell, wrong.fixed) == (False, "", 0)
     assert FIXED in wrong.note
+    forged = await grade(
+        tmp_path / "forged", GOLD.replace("len(prices)", "8") + diff_of("", HOOK, "conftest.py")
+    )
+    assert (forged.resolved, forged.fixed, forged.kept) == (False, 1, 1)
+    assert "conftest.py" in forged.note
     torn = await grade(tmp_path / "torn", GOLD.replace("return 7", "return 9"))
     assert torn.note.startswith("The edit does not apply")
 
