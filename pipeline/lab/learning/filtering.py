@@ -48,6 +48,7 @@ from pipeline.lab.learning.training_rows import (
     split_issues,
 )
 from pipeline.lab.render import table
+from pipeline.models.metering import GOOD
 from pipeline.store import Store, digest, load_or_run
 from prompts.text import pluralize
 from sandbox.base import Sandbox
@@ -514,8 +515,6 @@ def _write_issue(
             issue, side, attempt.source, attempt.diff,
             files=files_found, places=checks.places, right=label, summary=attempt.summary,
         )  # fmt: skip
-        if label is not None:
-            counts.verdicts["right" if label else "wrong"] += 1
         candidates[attempt.diff] = CandidateRow(
             issue=issue.id,
             repository=issue.repository,
@@ -533,10 +532,23 @@ def _write_issue(
     counts.repositories[repository_key(issue.repository)] = side
     files.add("issues", side, [issue])
     files.add("policy", side, policy)
+    process = list(_spare(process))
+    verdicts = (row.completion[0].content for row in process if row.level == "edits")
+    counts.verdicts.update("right" if verdict == GOOD else "wrong" for verdict in verdicts)
     files.add("prm", side, process)
     # Pairs of one issue, so that an issue with many edits does not outweigh the others.
     files.add("orm", side, outcome_rows(issue, side, right, wrong)[:8])
     files.add("candidates", side, candidates.values())
+
+
+def _spare(rows: Iterable[ProcessRow]) -> Iterator[ProcessRow]:
+    """At most eight of each verdict at each level, so that no issue outweighs the others."""
+    alike = Counter[tuple[str, str]]()
+    for row in rows:
+        kind = (row.level, row.completion[0].content)
+        alike[kind] += 1
+        if alike[kind] <= 8:
+            yield row
 
 
 def _all_files(issue: SolvedIssue, attempt: Attempt) -> bool:

@@ -347,3 +347,16 @@ def test_an_easy_issue_does_not_outweigh_the_others(tmp_path: Path) -> None:
     found, report = filtered(tmp_path, ISSUES[:1], many, until=NEVER)
     assert len(found.policy) == 4
     assert (report.spared, report.thoughtless) == (2, 2)
+
+
+def test_an_issue_with_many_edits_does_not_outweigh_the_others(tmp_path: Path) -> None:
+    many = [
+        Attempt(issue=ISSUES[0].id, source=f"run {n}", diff=edit(n, f"no {n}\n"), resolved=n > 20)
+        for n in range(40)
+    ]
+    found, report = filtered(tmp_path, ISSUES[:1], many, until=NEVER)
+    assert report.verdicts == {"right": 8, "wrong": 8}
+    assert {
+        level: sum(row.level == level for row in found.process)
+        for level in ("files", "places", "edits")
+    } == {"files": 8, "places": 15, "edits": 16}
