@@ -10,11 +10,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import Body, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -46,30 +45,6 @@ class DoorLimits(Frozen):
     """Processor time of one command."""
     body_bytes: int = 2_000_000
     """Of one request."""
-
-
-class _Reset(BaseModel):
-    instance_id: str
-
-
-class _Run(BaseModel):
-    command: str = Field(min_length=1, max_length=50_000)
-    seconds: float = Field(default=3600, gt=0)
-    """At most the door's own limit."""
-
-
-class _Read(BaseModel):
-    path: str
-    first: int = Field(default=1, ge=1)
-
-
-class _Write(BaseModel):
-    path: str
-    text: str | None
-
-
-class _Grade(BaseModel):
-    by: Judges = "hidden"
 
 
 @dataclass(eq=False)
@@ -109,9 +84,9 @@ class Door:
     def list_instances(self) -> list[str]:
         return list(self._rows)
 
-    async def reset(self, asked: _Reset) -> dict[str, str]:
+    async def reset(self, instance_id: Annotated[str, Body(embed=True)]) -> dict[str, str]:
         """Open a new environment of an instance."""
-        row = self._rows.get(asked.instance_id)
+        row = self._rows.get(instance_id)
         if row is None:
             raise HTTPException(404, "There is no such instance.")
         if len(self._open) + self._opening >= self._limits.open:
@@ -127,28 +102,37 @@ class Door:
         told = row.model_dump(include={"instance_id", "repo", "problem_statement"})
         return {"environment": key, **told}
 
-    async def run(self, key: str, asked: _Run) -> dict[str, object]:
+    async def run(
+        self,
+        key: str,
+        command: Annotated[str, Body(min_length=1, max_length=50_000)],
+        seconds: Annotated[float, Body(gt=0)] = 3600,
+    ) -> dict[str, object]:
         async with self._step(key) as episode:
-            return await episode.run(
-                asked.command, min(asked.seconds, self._limits.command_seconds)
-            )
+            return await episode.run(command, min(seconds, self._limits.command_seconds))
 
-    async def read(self, key: str, asked: _Read) -> dict[str, str]:
+    async def read(
+        self, key: str, path: Annotated[str, Body()], first: Annotated[int, Body(ge=1)] = 1
+    ) -> dict[str, str]:
         async with self._step(key) as episode:
-            return {"text": await episode.read(asked.path, asked.first), "refused": ""}
+            return {"text": await episode.read(path, first), "refused": ""}
 
-    async def write(self, key: str, asked: _Write) -> dict[str, str]:
+    async def write(
+        self, key: str, path: Annotated[str, Body()], text: Annotated[str | None, Body()]
+    ) -> dict[str, str]:
         async with self._step(key) as episode:
-            await episode.write(asked.path, asked.text)
+            await episode.write(path, text)
             return {"refused": ""}
 
     async def submit(self, key: str) -> dict[str, str]:
         async with self._step(key) as episode:
             return {"diff": episode.submit()}
 
-    async def grade(self, key: str, asked: _Grade) -> EpisodeReward:
+    async def grade(
+        self, key: str, by: Annotated[Judges, Body(embed=True)] = "hidden"
+    ) -> EpisodeReward:
         async with self._step(key) as episode:
-            return await episode.grade(asked.by)
+            return await episode.grade(by)
 
     async def close(self, key: str) -> None:
         """Close an environment when its step has ended, and the containers with the last one."""
