@@ -1,16 +1,19 @@
 """Trainers learn eight rows by heart; a killed one goes on; tokens are those served."""
 
 import json
+import math
 import shlex
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from bot.cli import main
+from capuchin_demo.environment import find_free_port
 from pipeline.lab.learning.filtering import ROW_FILES
 from pipeline.lab.learning.interpreter import TrainedKind, read_training
 from pipeline.lab.learning.records import ISSUES, ReplyRow, write_manifest, write_rows
@@ -80,26 +83,68 @@ def test_a_verifier_learns_verdicts_on_edits_and_is_asked_nothing_else(
     assert (gain["level"], gain["issues"]) == ("edits", APART)
 
 
+@pytest.mark.parametrize("machines", [1, 2])
 def test_a_killed_training_goes_on(
-    data: Path, base_model: Path, tmp_path: Path, trainer_python: str
+    machines: int, data: Path, base_model: Path, tmp_path: Path, trainer_python: str
 ) -> None:
+    """One process, or two machines of one each with gloo; nothing is left of what was killed."""
     out = tmp_path / "killed"
     words = train_command("prm", data, base_model, out, trainer_python)
-    first = subprocess.Popen([sys.executable, "-m", "bot", *words], start_new_session=True)
+    words += ["--set", "epochs=12"]
+    meet = f"meet=127.0.0.1:{find_free_port()}"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "bot", *words, "--set", meet, "--set", f"node={one}/{machines}"]
+        )
+        for one in range(1, machines + 1)
+    ]
     deadline = time.monotonic() + 300
     while not list(out.glob("checkpoints/checkpoint-*/trainer_state.json")):
-        assert first.poll() is None, "it ended before it was killed"
+        assert not any(one.poll() for one in started), "it ended before it was killed"
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    subprocess.run(["kill", "-9", "--", f"-{first.pid}"], check=True)
-    first.wait()
+    started[-1].kill()
+    assert all(one.wait() for one in started)
+    while list_processes(str(out)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     assert not (out / "training.json").exists()
-    assert main(words) == 0
+    (out / "checkpoints/checkpoint-99").mkdir()  # cut off while it was saved
+    if machines == 1:
+        assert main(words) == 0
+    else:
+        again = [subprocess.Popen(one.args) for one in started]
+        assert not any(one.wait() for one in again)
     training = read_training(out)
-    assert 0 < training.resumed_from < training.steps == EPOCHS["prm"]
+    assert training.processes == machines
+    assert 0 < training.resumed_from < training.steps == 12
     assert [step for step, _ in training.losses] == list(range(1, training.steps + 1))
-    other = [*words[:-1], "max_tokens=512"]
-    assert main(other) == 2
+    last = out / f"checkpoints/checkpoint-{training.steps}"
+    shards = sorted(f"{one.parent.name}/{one.name}" for one in last.glob("*/*.distcp"))
+    folders = ("optimizer_0", "pytorch_model_fsdp_0") if machines > 1 else ()
+    assert shards == [f"{name}/__{one}_0.distcp" for name in folders for one in range(2)]
+    assert main([*words, "--set", "max_tokens=512"]) == 2
+    (out / "training.json").unlink()
+    other = 3 - machines
+    assert main([*words, "--set", f"processes={other}"]) == 1, "its checkpoints have another form"
+
+
+def list_processes(word: str) -> list[str]:
+    """The processes with `word` in an argument."""
+    found: list[str] = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [place.parent.name] if word in place.read_text() else []
+    return found
+
+
+def test_two_processes_prefer_to_the_whole_base_model(
+    data: Path, base_model: Path, tmp_path: Path, trainer_python: str
+) -> None:
+    out = tmp_path / "orm"
+    words = train_command("orm", data, base_model, out, trainer_python)
+    assert main([*words, "--set", "processes=2", "--set", "epochs=1"]) == 0
+    assert read_training(out).losses[0][1] == pytest.approx(math.log(2), abs=1e-4)
 
 
 def test_two_processes_share_a_training_of_long_and_short_rows(
@@ -110,7 +155,7 @@ def test_two_processes_share_a_training_of_long_and_short_rows(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By `accelerate launch`, with gloo; the interpreter finds our packages from any folder."""
+    """With gloo; the interpreter finds our packages from any folder."""
     monkeypatch.chdir(tmp_path)
     long = read_all_rows(data).policy[0]
     longer = replace(
@@ -148,7 +193,7 @@ def test_all_weights_of_a_policy_are_trained_without_an_adapter(
     assert (out / "adapter/model.safetensors").exists()
     assert not (out / "adapter/adapter_config.json").exists()
     assert read_training(out).losses[-1][1] < read_training(out).losses[0][1]
-    for wrong in ("four_bit=true", "batch=0", "none=1"):
+    for wrong in ("four_bit=true", "batch=0", "none=1", "report_to=wandb", "node=3/2", "node=1/2"):
         other = train_command("policy", data, base_model, tmp_path / "x", trainer_python)
         assert main([*other, "--set", wrong]) == 2
         assert wrong.partition("=")[0] in capsys.readouterr().err
@@ -278,6 +323,18 @@ def test_a_disk_that_fills_is_said_and_the_same_command_goes_on(
     assert f"written to {tmp_path / 'out/tokens'}" in done.stderr
     assert "Traceback" not in done.stderr
     assert main(words) == 0
+
+
+def test_experts_that_no_adapter_reaches_are_refused(
+    data: Path, base_model: Path, tmp_path: Path, trainer_python: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    model = write_model(base_model, tmp_path / "model", PLAIN)
+    config = json.loads((model / "config.json").read_text())
+    experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1}
+    (model / "config.json").write_text(json.dumps(config | experts))
+    assert main(train_command("prm", data, model, tmp_path / "out", trainer_python)) == 1
+    assert "experts" in capfd.readouterr().err
 
 
 def test_a_template_that_changes_the_prompt_is_refused(

@@ -146,9 +146,10 @@ def run_collect(args: argparse.Namespace) -> None:
             rows = read_lines(args.issues, IssueRow)
             data.add(_report(*asyncio.run(read_history(rows, args.trees))))
         if args.instances and args.predictions:
-            data.add(read_public_attempts(args.instances, args.predictions, args.labels))
+            found = read_public_attempts(args.instances, args.predictions, args.labels)
+            data.add(_report(*found))
         elif args.instances:
-            data.add(read_instance_issues(args.instances, args.trees))
+            data.add(_report(*read_instance_issues(args.instances, args.trees)))
         if args.trajectories:
             _collect_trajectories(args.trajectories, data)
         if args.runs:
@@ -421,7 +422,6 @@ def run_train(args: argparse.Namespace) -> None:
     """
     if not (args.base / "config.json").is_file():
         raise BadData(f"{args.base} is not a model folder: it has no config.json.")
-    python = find_interpreter(args.python)
     check_filtered(args.data)
     kind: TrainedKind = args.kind
     rows: Path = args.data / ROW_FILES[kind]
@@ -434,10 +434,19 @@ def run_train(args: argparse.Namespace) -> None:
     config = _read_settings(TrainingConfig, args.set, **named)
     if config.full and (config.four_bit or kind != "policy"):
         raise BadData("`full` trains a policy, in 16 bits: reward models are adapters of a base.")
+    number, machines = config.place
+    if number > machines or (machines > 1 and not config.meet):
+        raise BadData(
+            "`node` is K/N, with K from 1 to N; of several machines, each is told where they "
+            "`meet`: the first one's HOST or HOST:PORT."
+        )
+    python = find_interpreter(args.python, config.report_to)
     gpus = count_gpus(python)
     if config.four_bit and not gpus:
         raise BadData("`four_bit` needs a GPU.")
     found = train(python, config, args.out, config.processes or max(1, gpus))
+    if number > 1:
+        return  # the first machine says what was done
     warning = read_warning(args.data)
     write_training_report(args.out, found, warning)
     if warning:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,6 @@ from sandbox.frozen import Frozen
 TrainedKind = Literal["policy", "prm", "orm"]
 CONFIG, TOKENS, TRAINING = "config.json", "tokens.json", "training.json"
 _ROOT = Path(__file__).parents[3]
-_FSDP = Path(__file__).parent / "trainer/fsdp.yaml"
 _ENTRY = Path(__file__).parent / "trainer/entry.py"
 
 
@@ -47,8 +47,19 @@ class TrainingConfig(Frozen):
     thoughts: bool = True
     """Whether a policy learns what was thought; false: a base model that thinks has its switch
     off."""
+    report_to: Literal["none", "tensorboard", "wandb"] = "none"
     processes: int | None = Field(None, ge=1, exclude=True)
-    """That share the work; None: one for each GPU. No part of what is trained."""
+    """That share the work on this machine; None: one for each GPU. No part of what is trained."""
+    node: str = Field("1/1", pattern=r"^[1-9]\d{0,3}/[1-9]\d{0,3}$", exclude=True)
+    """K/N: this machine is the K-th of N that share the work."""
+    meet: str = Field("", pattern=r"^[\w.-]*(:\d{1,5})?$", exclude=True)
+    """HOST:PORT of the first machine, where the others find it."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which machine this is, and of how many."""
+        number, _, of = self.node.partition("/")
+        return int(number), int(of)
 
 
 class Training(Frozen):
@@ -86,25 +97,31 @@ class Training(Frozen):
         return sum(map(sum, self.stages.values()))
 
 
-def find_interpreter(python: Path | None) -> str:
+def find_interpreter(python: Path | None, report_to: str = "none") -> str:
     """The interpreter to train with, by default our own.
 
     Raises:
-        BadData: it cannot be started, or has no TRL.
+        BadData: it cannot be started, or has no TRL or nothing that reports to `report_to`.
     """
     found = str(python) if python else sys.executable
     check = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
+
+    def has(*modules: str) -> bool:
+        return not subprocess.run([found, "-c", check, *modules], check=False).returncode
+
     try:
-        ended = subprocess.run(
-            [found, "-c", check, "torch", "trl", "peft", "datasets"], check=False
-        )
+        is_ready = has("torch", "trl", "peft", "datasets")
     except OSError as error:
         raise BadData(f"{found} cannot be started: {error.strerror}.") from None
-    if ended.returncode:
+    if not is_ready:
         raise BadData(
             f"{found} has no torch, trl, peft and datasets. Make an environment with them (python "
             "-m venv V; V/bin/pip install -r deploy/learn-cuda13.lock, or learn-cpu.lock) and name "
             "it: --python V/bin/python."
+        )
+    if report_to != "none" and not has(report_to):
+        raise BadData(
+            f"report_to: {found} has no {report_to} ({found} -m pip install {report_to})."
         )
     return found
 
@@ -119,26 +136,35 @@ def count_gpus(python: str) -> int:
 def train(python: str, config: TrainingConfig, out: Path, processes: int) -> Training:
     """Train into `out`, or go on with what is there; return at once if it is finished.
 
-    Several processes are started by `accelerate launch`; on GPUs they share the model's weights
-    (FSDP). The trainer prints its progress on standard error.
+    The processes, here and on other machines, share the model's weights (FSDP2). The first machine
+    tokenises; the others wait for that. The trainer prints its progress on standard error.
 
     Raises:
         BadData: `out` holds another training.
         TrainerFailed: the trainer ended with an error.
         OSError: `out` cannot be written.
     """
+    number, machines = config.place
+    while number > 1 and not (out / TOKENS).exists():
+        time.sleep(1)
     out.mkdir(parents=True, exist_ok=True)
     text = config.model_dump_json(indent=1) + "\n"
     saved = out / CONFIG
-    if saved.exists() and saved.read_text(encoding="utf-8") != text:
+    if not saved.exists():
+        saved.write_text(text, encoding="utf-8")
+    elif saved.read_text(encoding="utf-8") != text:
         raise BadData(
             f"{out} holds a training with another configuration (see {CONFIG}): give another --out."
         )
-    saved.write_text(text, encoding="utf-8")
     if not (out / TOKENS).exists():
         run_trainer(python, "tokenise", [out])
     if not (out / TRAINING).exists():
-        run_trainer(python, "train", [out], processes)
+        host, _, port = config.meet.partition(":")
+        there = [f"--nnodes={machines}", f"--node-rank={number - 1}", f"--master-addr={host}"]
+        if port:
+            there.append(f"--master-port={port}")
+        shared = [f"--nproc-per-node={processes}", *(there if machines > 1 else ["--standalone"])]
+        run_trainer(python, "train", [out], shared if processes * machines > 1 else ())
     return read_training(out)
 
 
@@ -164,13 +190,14 @@ def score_rows(python: str, rows: Sequence[dict[str, object]], out: Path) -> dic
     return {str(row["key"]): found[str(row["key"])] for row in rows}
 
 
-def run_trainer(python: str, module: str, paths: Sequence[Path], processes: int = 1) -> None:
-    """Run a module of the trainer and wait. Raises TrainerFailed."""
-    launcher: list[str] = []
-    if processes > 1:
-        shared = ["--config_file", str(_FSDP)] if count_gpus(python) > 1 else ["--multi_gpu"]
-        launcher = ["-m", "accelerate.commands.launch", *shared, f"--num_processes={processes}"]
-    command = [python, *launcher, str(_ENTRY), str(_ROOT), module, *map(str, paths)]
+def run_trainer(
+    python: str, module: str, paths: Sequence[Path], shared: Sequence[str] = ()
+) -> None:
+    """Run a module of the trainer and wait; `shared`: in how many processes, as torchrun's options.
+    Raises TrainerFailed."""
+    entry = [str(_ENTRY), str(_ROOT)]
+    launcher = [*entry, "share", *shared] if shared else []
+    command = [python, *launcher, *entry, module, *map(str, paths)]
     ended = subprocess.run(command, check=False)
     if ended.returncode:
         raise TrainerFailed(f"The trainer ended with status {ended.returncode}.")

@@ -14,7 +14,7 @@ from bot.cli.lab import learn
 from tests.support.kubernetes_schemas import check_manifest
 
 FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
-SLURM = FOLDER.parent / "slurm/sample.sh"
+SLURM = FOLDER.parent / "slurm"
 
 
 @pytest.fixture
@@ -28,10 +28,14 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "started"
 
 
-def shard_of(started: Path) -> tuple[int, int]:
+def read_options(started: Path) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     learn.register(parser.add_subparsers())
-    args = parser.parse_args(started.read_text().splitlines())
+    return parser.parse_args(started.read_text().splitlines())
+
+
+def shard_of(started: Path) -> tuple[int, int]:
+    args = read_options(started)
     assert args.trees
     return args.shard.number, args.shard.of
 
@@ -67,7 +71,7 @@ def test_the_indexed_job_gives_each_pod_its_shard(
 def test_the_slurm_array_gives_each_task_its_shard(
     started: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [str(SLURM), "data", "trees", "runs"]
+    words = [str(SLURM / "sample.sh"), "data", "trees", "runs"]
     assert subprocess.run(words, check=False).returncode == 2
     monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "0")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
@@ -76,3 +80,18 @@ def test_the_slurm_array_gives_each_task_its_shard(
     monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "1")
     subprocess.run(words, check=True)
     assert shard_of(started) == (3, 5)
+
+
+def test_the_slurm_job_tells_each_machine_which_it_is(
+    started: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [str(SLURM / "train.sh"), "policy", "rows", "--base", "a b", "--out", "out"]
+    assert subprocess.run(words, check=False).returncode == 2
+    for name, text in (("scontrol", "printf 'n1\\nn2\\n'"), ("srun", 'shift\nexec "$@"')):
+        (started.parent / f"bin/{name}").write_text(f"#!/bin/sh\n{text}\n")
+        (started.parent / f"bin/{name}").chmod(0o755)
+    for name, value in (("JOB_NODELIST", "n[1-2]"), ("NNODES", "2"), ("NODEID", "1")):
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    subprocess.run(words, check=True)
+    args = read_options(started)
+    assert (str(args.base), dict(args.set)) == ("a b", {"meet": "n1", "node": "2/2"})

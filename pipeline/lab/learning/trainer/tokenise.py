@@ -47,6 +47,12 @@ def main(out: Path) -> int:
         sys.stderr.write(f"{config['base']} has no chat template: use an instruct model.\n")
         return 1
     config["max_tokens"] = config["max_tokens"] or _find_window(config["base"])
+    if not config["full"] and (experts := _find_experts(config["base"])):
+        sys.stderr.write(
+            f"{config['base']} has experts that no adapter reaches ({experts}): train all weights "
+            "of a policy by --set full=true, or use a model without experts.\n"
+        )
+        return 1
     folder = out / "tokens"
     try:
         folder.mkdir(exist_ok=True)
@@ -74,6 +80,23 @@ def _find_window(base: str) -> int:
 
     config = AutoConfig.from_pretrained(base)
     return int(config.get_text_config().max_position_embeddings)
+
+
+def _find_experts(base: str) -> str:
+    """The first of the model's weights that hold several experts at once; empty without any.
+
+    `all-linear` finds none of them, since they are no linear layers.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(base)
+    if not any("experts" in name for name in config.get_text_config().to_dict()):
+        return ""
+    import torch
+
+    with torch.device("meta"):
+        weights = AutoModelForCausalLM.from_config(config).named_parameters()
+    return next((name for name, one in weights if ".experts." in name and one.ndim > 2), "")
 
 
 def _tokenise(tokenizer: Any, config: dict[str, Any], side: str, folder: Path) -> dict[str, Any]:

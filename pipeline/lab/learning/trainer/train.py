@@ -20,6 +20,8 @@ BETA = 0.5
 """SWE-Reasoner, section 2.2.2; the same as at run time."""
 _STEP_ROWS = 8
 """Rows of a step, over all processes, unless they take more at once."""
+_FSDP = {"cpu_ram_efficient_loading": True, "state_dict_type": "SHARDED_STATE_DICT"}
+"""How several processes share the weights (FSDP2), and save them and the optimizer's state."""
 _RATES = {"policy": 1e-4, "prm": 1e-4, "orm": 2e-5}
 
 
@@ -101,10 +103,17 @@ def _train(
     import torch
     from peft import LoraConfig
     from transformers import AutoModelForCausalLM
-    from transformers.trainer_utils import get_last_checkpoint
 
     gpu = torch.cuda.is_available()
     rank = config["rank"]
+    arguments = _arguments(config, out, len(examples), gpu=gpu, evaluates=bool(held_out))
+    # Of a checkpoint, its state is written last: one without was cut off.
+    whole = (file.parent.name for file in out.glob("checkpoints/checkpoint-*/trainer_state.json"))
+    step = max((int(name.rpartition("-")[2]) for name in whole), default=0)
+    last = out / f"checkpoints/checkpoint-{step}"
+    if step and arguments["fsdp"] is not any(last.glob("pytorch_model_fsdp*")):
+        few = "one process" if arguments["fsdp"] else "several processes"
+        sys.exit(f"{last} was saved by {few}: go on so (--set processes=N).")
     trainer = _build_trainer(
         config,
         model=AutoModelForCausalLM.from_pretrained(config["base"], **_load_options(config, gpu)),
@@ -116,11 +125,12 @@ def _train(
         else LoraConfig(
             r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM"
         ),
-        arguments=_arguments(config, out, len(examples), gpu=gpu, evaluates=bool(held_out)),
+        arguments=arguments,
     )
-    last = get_last_checkpoint(str(out / "checkpoints")) if (out / "checkpoints").exists() else None
     began = time.monotonic()
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=str(last) if step else None)
+    if trainer.is_fsdp_enabled:  # checkpoints are in shards; what is served is whole
+        trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
     trainer.save_model(str(out / "adapter"))
     if not trainer.is_world_process_zero():
         return {}
@@ -130,7 +140,7 @@ def _train(
     order = group_by_length(lengths, args.train_batch_size * args.gradient_accumulation_steps)
     return {
         "steps": trainer.state.global_step,
-        "resumed_from": int(last.rpartition("-")[2]) if last else 0,
+        "resumed_from": step,
         "seconds": round(time.monotonic() - began, 1),
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "processes": args.world_size,
@@ -162,8 +172,12 @@ def _arguments(
     config: dict[str, Any], out: Path, count: int, *, gpu: bool, evaluates: bool
 ) -> dict[str, Any]:
     from accelerate import PartialState
+    from accelerate.utils import enable_fsdp_ram_efficient_loading
 
-    at_once = config["batch"] * PartialState(cpu=not gpu).num_processes
+    processes = PartialState(cpu=not gpu).num_processes
+    if processes > 1:
+        enable_fsdp_ram_efficient_loading()
+    at_once = config["batch"] * processes
     accumulated = max(1, _STEP_ROWS // at_once)
     total = max(1, -(-count // (at_once * accumulated)) * config["epochs"])
     return {
@@ -184,7 +198,9 @@ def _arguments(
         "save_steps": max(1, min(50, total // 10)),
         "save_total_limit": 2,
         "logging_steps": 1,
-        "report_to": [],
+        "report_to": config["report_to"],
+        "fsdp": processes > 1,
+        "fsdp_config": dict(_FSDP),
         "bf16": gpu,
         "use_cpu": not gpu,
         "dataloader_pin_memory": gpu,
@@ -197,6 +213,7 @@ def _build_trainer(config: dict[str, Any], *, arguments: dict[str, Any], **given
         from trl import SFTConfig, SFTTrainer
 
         args = SFTConfig(**arguments, dataset_kwargs={"skip_prepare_dataset": True})
+        _share_on_cpus(args)
         return SFTTrainer(args=args, **given)
     from trl import DPOConfig, DPOTrainer
 
@@ -206,5 +223,16 @@ def _build_trainer(config: dict[str, Any], *, arguments: dict[str, Any], **given
         def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
             return dataset
 
-    args = DPOConfig(**arguments, beta=BETA, precompute_ref_log_probs=True)
+    # Before the weights are shared, only the first process has them all.
+    args = DPOConfig(**arguments, beta=BETA, precompute_ref_log_probs=not arguments["fsdp"])
+    _share_on_cpus(args)
     return ServedTokensTrainer(args=args, **given)
+
+
+def _share_on_cpus(args: Any) -> None:
+    """Let processes on CPUs share the weights as those on GPUs: a dry run, which Accelerate leaves
+    out for CPUs."""
+    from accelerate import DistributedType
+
+    if args.use_cpu and args.fsdp:
+        args.distributed_state.distributed_type = DistributedType.MULTI_GPU
