@@ -65,6 +65,9 @@ def main(out: Path) -> int:
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except (RuntimeError, ConnectionError, EOFError) as error:  # as `datasets` finds it
+        sys.stderr.write(f"A process that tokenised was ended, as where memory is short: {error}\n")
+        return 1
     except OSError as error:
         free = shutil.disk_usage(out).free / 1e9
         sys.stderr.write(
