@@ -16,7 +16,8 @@ if [ $# -lt 2 ] || [ -z "${SLURM_JOB_NODELIST:-}" ]; then
 	echo "usage: sbatch $0 policy|prm|orm ROWS --base MODEL --out TRAINED --python PYTHON" >&2
 	exit 2
 fi
-export MEET="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
+MEET="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"
+export MEET
 # shellcheck disable=SC2016 # each machine has a number of its own
 exec srun --kill-on-bad-exit=1 sh -c 'exec capuchin learn train "$@" --set "meet=$MEET" \
 	--set "node=$((SLURM_NODEID + 1))/$SLURM_NNODES"' train "$@"
