@@ -3,14 +3,7 @@
 import asyncio
 import dataclasses
 import logging
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Collection,
-    Coroutine,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial

@@ -33,12 +33,7 @@ from pipeline.models.base import (
     WrongKey,
     with_words,
 )
-from pipeline.models.factory import (
-    build_likelihood,
-    build_model,
-    fetch_models,
-    fetch_window,
-)
+from pipeline.models.factory import build_likelihood, build_model, fetch_models, fetch_window
 from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.models.spec import (
     ModelSpec,

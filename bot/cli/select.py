@@ -106,13 +106,7 @@ async def _select(request: SelectRequest, settings: Settings | None, out: Path) 
     edits += await _read_branches(repo, request.branch, task.start.base_commit)
     job = await build_job(task, request, store.scope_of(task.start))
     async with open_run(settings, SELECT_OWNER, job, store, out) as (runner, report_progress):
-        chosen = await runner.select(
-            job,
-            edits,
-            store,
-            on_progress=report_progress,
-            tests=tests,
-        )
+        chosen = await runner.select(job, edits, store, on_progress=report_progress, tests=tests)
     return await finish(request, task, chosen, out, store, done="Chosen")
 
 

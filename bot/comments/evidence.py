@@ -7,12 +7,7 @@ from bot.data.run import Run
 from bot.safe_text import block, code, details, prose, script_block
 from pipeline.data.suite_reports import SKIPPED, SuiteReport
 from pipeline.data.types import NOT_FIXED, Account, Reproduction, Rung, Selection
-from pipeline.languages.registry import (
-    find_counts,
-    find_error,
-    passes_after,
-    read_test_outcome,
-)
+from pipeline.languages.registry import find_counts, find_error, passes_after, read_test_outcome
 from pipeline.reasons import describe_cut
 from pipeline.reproduction.red_green import advise_command
 from pipeline.selection.explain import count_edits

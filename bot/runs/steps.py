@@ -21,13 +21,7 @@ from bot.data.run import Mode, Run, RunStatus
 from bot.errors import Forbidden, RepositoryGone
 from bot.github.repository import Repository
 from bot.runs.context import IssueRun
-from bot.runs.publish import (
-    PREPARED_KEY,
-    prepare_publication,
-    publish,
-    refusals,
-    register_pull,
-)
+from bot.runs.publish import PREPARED_KEY, prepare_publication, publish, refusals, register_pull
 from bot.runs.status_comment import StatusComment
 from bot.safe_text import make_marker
 from bot.settings import Settings

@@ -39,14 +39,7 @@ from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.frozen import Frozen, replace
 from sandbox.output import LEFT_OUT
-from sandbox.program import (
-    NO_ENV,
-    Ending,
-    Execution,
-    OutputWatch,
-    Program,
-    repeat_environment,
-)
+from sandbox.program import NO_ENV, Ending, Execution, OutputWatch, Program, repeat_environment
 
 WRAPPER_SOURCE = "\n".join(
     (resources.files(package) / name).read_text("utf-8")

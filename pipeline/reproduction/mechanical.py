@@ -12,12 +12,7 @@ from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import is_runnable, language_of, main_language
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.runner import TestRunner
-from pipeline.reproduction.red_green import (
-    RedGreen,
-    find_problem,
-    run_red_green,
-    tell_error,
-)
+from pipeline.reproduction.red_green import RedGreen, find_problem, run_red_green, tell_error
 from pipeline.resources import Resources
 from sandbox.frozen import Frozen
 from sandbox.program import Execution

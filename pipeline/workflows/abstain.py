@@ -16,14 +16,7 @@ from pipeline.codebase.commit import FETCHED_COMMITS, Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context
-from pipeline.data.types import (
-    NOT_FIXED,
-    FixedSince,
-    JudgedEdits,
-    NoFix,
-    NoFixReason,
-    Selection,
-)
+from pipeline.data.types import NOT_FIXED, FixedSince, JudgedEdits, NoFix, NoFixReason, Selection
 from pipeline.edits.external import MOST_CONTENT, diff_commits
 from pipeline.generation.scripts import TestingState
 from pipeline.languages.registry import main_language

@@ -257,12 +257,7 @@ class Sampler:
             for located in search.located
         ]
 
-    async def _run_wave(
-        self,
-        issue: Issue,
-        wave: range,
-        before: Sequence[Sample],
-    ) -> list[Sample]:
+    async def _run_wave(self, issue: Issue, wave: range, before: Sequence[Sample]) -> list[Sample]:
         """Run the independent samples concurrently; the informed ones' edits come last.
 
         No informed one writes an edit if all others wrote the same.

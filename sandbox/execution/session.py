@@ -10,15 +10,7 @@ from sandbox.execution.jobs import Job, check_verdict, to_command_run, wrap_scri
 from sandbox.frozen import replace
 from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.observation import Kind, observe
-from sandbox.program import (
-    NO_BUILD,
-    CommandRun,
-    EditBuild,
-    Execution,
-    Limits,
-    OutputWatch,
-    Program,
-)
+from sandbox.program import NO_BUILD, CommandRun, EditBuild, Execution, Limits, OutputWatch, Program
 
 Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 

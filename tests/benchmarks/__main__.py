@@ -9,13 +9,7 @@ from pathlib import Path
 
 from tests.benchmarks.bot import flood, pickup, poll, scale, start, webhook
 from tests.benchmarks.context import recall
-from tests.benchmarks.pipeline import (
-    control,
-    explore,
-    filtering,
-    paper_table1,
-    training,
-)
+from tests.benchmarks.pipeline import control, explore, filtering, paper_table1, training
 from tests.benchmarks.sandbox import languages, matrix
 from tests.benchmarks.table import Row, render, write
 

@@ -93,10 +93,7 @@ def test_an_invalid_option_is_wrong_usage(command: str) -> None:
     assert ended.err.startswith("usage: capuchin")
 
 
-@pytest.mark.parametrize(
-    "words",
-    TEXTS["WRONG"],
-)
+@pytest.mark.parametrize("words", TEXTS["WRONG"])
 def test_wrong_usage_is_2(words: str, tmp_path: Path) -> None:
     local_git.repository(tmp_path, {"README.md": b"An issue\n"})
     ended = here(*words.split(), cwd=tmp_path)

@@ -6,14 +6,7 @@ import re
 import pytest
 
 from bot.comments.evidence_details import render_further
-from tests.machines.choosing import (
-    NO_LOOP,
-    OTHER_GOOD_EDIT,
-    SMALLEST,
-    alike,
-    asked,
-    chosen_by,
-)
+from tests.machines.choosing import NO_LOOP, OTHER_GOOD_EDIT, SMALLEST, alike, asked, chosen_by
 from tests.support.data.solver_shop import APPROVE, TEST_FILE, Shop, edit
 from tests.support.texts import texts_of
 

@@ -38,11 +38,7 @@ async def run(
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     store = DirStore(shop.folder / f"store-{len(list(shop.folder.iterdir()))}")
     solver = Solver(
-        Models(
-            solver=model,
-            scout=model if scout else None,
-            scout_counter=scout_counter,
-        ),
+        Models(solver=model, scout=model if scout else None, scout_counter=scout_counter),
         shop.workspace(options_of(config, fields), store),
     )
     return await solver.solve(ISSUE)

@@ -240,9 +240,7 @@ async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differentl
     assert [one.broken for one in chosen.evidence.standings] == [(), ()]
 
 
-async def test_a_flaky_test_that_ran_with_brought_ones_tells_no_edits_apart(
-    tmp_path: Path,
-) -> None:
+async def test_a_flaky_test_that_ran_with_brought_ones_tells_no_edits_apart(tmp_path: Path) -> None:
     path = "tests/test_till.py"
     # Python's hash seed is 0 in a first run, 1 in the second.
     flaky = (

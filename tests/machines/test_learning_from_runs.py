@@ -273,9 +273,7 @@ async def test_an_attempt_is_the_edit_and_the_summary_that_the_run_chose_by(shop
     assert "prices or ()" in found[3].replies[-2].answer
 
 
-async def test_runs_of_no_collected_issue_are_refused_in_a_sentence(
-    tmp_path: Path,
-) -> None:
+async def test_runs_of_no_collected_issue_are_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "runs/acme__shop-2/run").mkdir(parents=True)
     with pytest.raises(BadData):
         [one async for one in read_attempts(tmp_path / "runs", {NAME: SOLVED})]

@@ -211,9 +211,7 @@ async def test_an_edit_that_is_good_enough_gets_a_plain_test_seen_failing_and_pa
     assert result.evidence.title == "Fix: total() subtracts"
 
 
-async def test_where_pytest_is_not_in_use_the_plain_test_is_one_of_unittest(
-    tmp_path: Path,
-) -> None:
+async def test_where_pytest_is_not_in_use_the_plain_test_is_one_of_unittest(tmp_path: Path) -> None:
     case = (
         "import unittest\n\nfrom shop.till import count\n\n\nclass CountTest(unittest.TestCase):\n"
         "    def test_count(self):\n        self.assertEqual(count([1]), 1)\n"

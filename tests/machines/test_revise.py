@@ -13,14 +13,7 @@ from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from pipeline.workflows.revise import Revision, RevisionTask, revise, split_replies
 from prompts.templates import render
-from tests.support.data.solver_shop import (
-    FILES,
-    GOOD_EDIT,
-    ISSUE,
-    WRONG_EDIT,
-    Shop,
-    open_shop,
-)
+from tests.support.data.solver_shop import FILES, GOOD_EDIT, ISSUE, WRONG_EDIT, Shop, open_shop
 from tests.support.fakes import ENVIRONMENT, Answer, ScriptedModel
 
 TEST = "tests/test_total.py"

@@ -137,9 +137,7 @@ async def test_the_best_answer_of_each_stage_goes_on_and_the_edits_start_from_it
     assert len(found.result.evidence.votes.candidates) == 2
 
 
-async def test_commands_are_run_mistakes_explained_and_thoughts_sent_to_nobody(
-    shop: Shop,
-) -> None:
+async def test_commands_are_run_mistakes_explained_and_thoughts_sent_to_nobody(shop: Shop) -> None:
     found = await search(shop, VERDICTS)
     reading = found.told("understanding/1")
     assert "4:        result -= price" in reading
@@ -239,9 +237,7 @@ def asked_by_search(found: Searched) -> list[tuple[str, str]]:
     return [(a.call, a.messages[-1].text) for a in (*asked, *found.judged)]
 
 
-async def test_a_service_without_log_probabilities_is_asked_to_write_its_score(
-    shop: Shop,
-) -> None:
+async def test_a_service_without_log_probabilities_is_asked_to_write_its_score(shop: Shop) -> None:
     found = await search(shop, IN_WORDS)
     (located,) = found.record.located
     assert (located.files_score, located.places_score) == (0.8, 0.9)

@@ -194,9 +194,7 @@ async def test_the_vote_of_syntax_trees_takes_the_edit_that_most_are_equal_to(sh
     assert selection.evidence.standings[2].support == 2
 
 
-async def test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to(
-    shop: Shop,
-) -> None:
+async def test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to(shop: Shop) -> None:
     answers = {**FOUR, **sample(3, GOOD_EDIT, APPROVE, test=PASSING_SCRIPT), "selecting": ["Hm."]}
     selection, _ = await chosen_by(shop, "evidence", answers)
     assert (len(selection.evidence.votes.tests), selection.evidence.standings[2].passes) == (3, 2)

@@ -13,12 +13,7 @@ from anthropic.types import (
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
 from pipeline.data.types import Picture
-from pipeline.models.base import (
-    HOUR,
-    Message,
-    ModelProfile,
-    ModelRequest,
-)
+from pipeline.models.base import HOUR, Message, ModelProfile, ModelRequest
 from pipeline.models.providers.answers import Answer, read_message
 from pipeline.models.providers.provider_http import (
     TRANSPORT_ERRORS,

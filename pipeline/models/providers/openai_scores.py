@@ -10,10 +10,7 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from pipeline.data.types import Usage
-from pipeline.models.base import (
-    ModelProfile,
-    ScoreUnavailable,
-)
+from pipeline.models.base import ModelProfile, ScoreUnavailable
 from pipeline.models.providers.openai_chat import connect
 from pipeline.models.providers.provider_http import (
     TRANSPORT_ERRORS,

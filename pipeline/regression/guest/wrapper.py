@@ -85,11 +85,7 @@ def _run(
     program = sys.executable if argv[0] in ("python", "python3") else argv[0]
     began = time.time()
     try:
-        process = subprocess.Popen(
-            [program] + argv[1:],
-            env=environment,
-            start_new_session=True,
-        )
+        process = subprocess.Popen([program] + argv[1:], env=environment, start_new_session=True)
     except OSError as error:
         sys.stdout.write("%s: %s\n" % (argv[0], error.strerror))
         return {"code": 127, "signal": None, "timeout": False, "began": began}

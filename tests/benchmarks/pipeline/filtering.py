@@ -8,13 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.lab.learning.records import (
-    Attempt,
-    LearningData,
-    ReplyRow,
-    SolvedIssue,
-    open_data,
-)
+from pipeline.lab.learning.records import Attempt, LearningData, ReplyRow, SolvedIssue, open_data
 from pipeline.models.base import Message
 from tests.benchmarks.table import Row
 from tests.support.data.diffs import diff_of

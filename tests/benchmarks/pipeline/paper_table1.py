@@ -154,12 +154,7 @@ async def _replay(recording: Recording, files: dict[str, str]) -> Outcome:
             options = Options(samples=3, informed=0, nearby_seconds=0, dollars=1000)
             solver = Solver(
                 Models(solver=MeteredModel(client, meter), scout=None),
-                Workspace(
-                    ToldExecutions(),
-                    codebase,
-                    store,
-                    options,
-                ),
+                Workspace(ToldExecutions(), codebase, store, options),
             )
             result = await solver.solve(_ISSUE)
             await client.aclose()

@@ -317,9 +317,7 @@ FOR_SH: str = TEXTS["FOR_SH"]
 SUM = "total() {\n  echo $(($1 - $2))\n}\n"
 
 
-async def test_a_script_that_reads_exit_codes_speaks_against_no_honest_edit(
-    tmp_path: Path,
-) -> None:
+async def test_a_script_that_reads_exit_codes_speaks_against_no_honest_edit(tmp_path: Path) -> None:
     files = {"Makefile": "test:\n\t@. ./till.sh && echo 'ok 1 - loads'\n", "till.sh": SUM}
     desk = Desk(tmp_path, "", tmp_path / "environment", files)
     desk.branch("wrong", {"till.sh": SUM.replace("-", "/")})

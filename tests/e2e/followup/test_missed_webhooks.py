@@ -143,9 +143,7 @@ async def test_a_review_without_a_webhook_is_answered_once(bot: BotHarness) -> N
     assert (answer.review.author, answer.in_reply_to) == (bot.hub.bot, question.id)
 
 
-async def test_a_command_on_a_line_without_a_webhook_is_carried_out_once(
-    bot: BotHarness,
-) -> None:
+async def test_a_command_on_a_line_without_a_webhook_is_carried_out_once(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     async with bot.working(find_missed=True):
         async with bot.without_webhooks():

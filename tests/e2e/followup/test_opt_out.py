@@ -39,9 +39,7 @@ async def test_an_issue_that_wears_it_is_left_alone_until_it_is_taken_off(
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_a_pull_request_that_wears_it_is_neither_followed_nor_closed(
-    bot: BotHarness,
-) -> None:
+async def test_a_pull_request_that_wears_it_is_neither_followed_nor_closed(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     await bot.hub.add_label(pull, "capuchin:disabled", "alice")
     pull.updated_at -= timedelta(days=40)

@@ -84,9 +84,7 @@ async def test_what_fails_without_our_commits_is_not_ours(bot: BotHarness) -> No
     assert bot.runner.tasks == []
 
 
-async def test_nobody_who_has_not_asked_for_it_gets_commits_for_red_checks(
-    bot: BotHarness,
-) -> None:
+async def test_nobody_who_has_not_asked_for_it_gets_commits_for_red_checks(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     await fail(bot, pull, "ci")
     assert bot.runner.tasks == []

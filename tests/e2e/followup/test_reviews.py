@@ -109,9 +109,7 @@ async def test_however_much_strangers_write_none_of_it_is_rendered_and_a_command
     assert len([one for one in bot.comments_of(pull) if "capuchin" in one]) >= 1
 
 
-async def test_failing_checks_of_the_repository_are_shown_with_the_review(
-    bot: BotHarness,
-) -> None:
+async def test_failing_checks_of_the_repository_are_shown_with_the_review(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     notes = [{"path": "shop.py", "start_line": 2, "end_line": 2,
               "annotation_level": "failure", "message": "E501 too long"}]  # fmt: skip

@@ -191,9 +191,7 @@ async def test_an_issue_that_is_fixed_already_is_told_the_commit_and_asked_back(
         assert {request.call.split("/")[0] for request in bot.llm.requests} == {"testing"}
 
 
-async def test_the_merged_pull_request_that_fixed_it_is_named(
-    start_recorded_bot: StartBot,
-) -> None:
+async def test_the_merged_pull_request_that_fixed_it_is_named(start_recorded_bot: StartBot) -> None:
     claim = RecordedAnswer(call="testing", when=PASSES, reply="It works.\n\n<fixed/>")
     async with start_recorded_bot(shop.answers(claim)) as bot:
         repo = bot.add_repo()

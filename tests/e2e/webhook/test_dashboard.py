@@ -39,11 +39,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        dashboard_token=SecretStr(TOKEN),
-        public_url="https://bot.acme.test/",
-    )
+    return replace(settings, dashboard_token=SecretStr(TOKEN), public_url="https://bot.acme.test/")
 
 
 @pytest.fixture

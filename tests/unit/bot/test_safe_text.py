@@ -55,10 +55,7 @@ def test_code_spans_stay_code() -> None:
     assert prose("`total(a)[0] <b> @x` is *wrong*") == "`total(a)[0] <b> @x` is \\*wrong\\*"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    ROWS["markup_is_text"],
-)
+@pytest.mark.parametrize(("text", "shown"), ROWS["markup_is_text"])
 def test_markup_is_text(text: str, shown: str) -> None:
     assert prose(text) == shown
 

@@ -160,13 +160,7 @@ def test_no_pod_of_ours_but_the_workers_gets_a_token() -> None:
             assert has_token == (one["metadata"]["name"] == "capuchin-worker")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        PodOptions(),
-        PodOptions(runtime_class="gvisor"),
-    ],
-)
+@pytest.mark.parametrize("options", [PodOptions(), PodOptions(runtime_class="gvisor")])
 def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
     labels = {LABEL_RUN: "a run / of: any name", LABEL_OWNER: "https://github.com 1"}
     pod = warm_pod_manifest("image", limits=Limits(), labels=labels, options=options)

@@ -4,12 +4,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 
-from capuchin_demo.hub import (
-    git_compare,
-    issue_actions,
-    issue_json,
-    repository_json,
-)
+from capuchin_demo.hub import git_compare, issue_actions, issue_json, repository_json
 from capuchin_demo.hub.events import NO_COMMIT, push_payload
 from capuchin_demo.hub.git_repository import Signature, run_git
 from capuchin_demo.hub.github_errors import (

@@ -7,13 +7,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
-from capuchin_demo.hub import (
-    rest_checks,
-    rest_git,
-    rest_issues,
-    rest_pulls,
-    rest_repositories,
-)
+from capuchin_demo.hub import rest_checks, rest_git, rest_issues, rest_pulls, rest_repositories
 from capuchin_demo.hub.github_errors import Refusal, not_found
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, match

@@ -7,10 +7,7 @@ https://platform.openai.com/docs/api-reference/chat and https://docs.vllm.ai
 import json
 from typing import Any
 
-from capuchin_demo.recorded.responses import (
-    ModelResponse,
-    StreamEvents,
-)
+from capuchin_demo.recorded.responses import ModelResponse, StreamEvents
 
 _FINISH = {"end": "stop", "length": "length", "refusal": "content_filter", "context": "length"}
 

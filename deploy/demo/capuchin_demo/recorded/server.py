@@ -14,9 +14,7 @@ from starlette.routing import Route
 
 from bot.server.connections import serve_app
 from capuchin_demo.recorded.anthropic_api import AnthropicEncoder
-from capuchin_demo.recorded.openai_api import (
-    OpenAIEncoder,
-)
+from capuchin_demo.recorded.openai_api import OpenAIEncoder
 from capuchin_demo.recorded.prompt_cache import PromptCache
 from capuchin_demo.recorded.recording import (
     InvalidModelRequest,

@@ -11,12 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.cli.display import (
-    Pace,
-    estimate_run,
-    is_worth_a_line,
-    print_progress,
-)
+from bot.cli.display import Pace, estimate_run, is_worth_a_line, print_progress
 from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
 from bot.data.run import now

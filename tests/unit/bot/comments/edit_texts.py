@@ -26,15 +26,7 @@ from pipeline.data.types import (
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
 from sandbox.frozen import replace
-from tests.support.data.publishing import (
-    ACCOUNTS,
-    BREAKS,
-    FAILS,
-    FIX,
-    PASSES,
-    a_run,
-    a_selection,
-)
+from tests.support.data.publishing import ACCOUNTS, BREAKS, FAILS, FIX, PASSES, a_run, a_selection
 
 RUN = replace(
     a_run(), page_url="https://bot.acme.test/runs/r1?key=k", dollars=0.42, mode=Mode.JUDGE,
@@ -70,12 +62,7 @@ TAKEN = Verdict(
     standings=STANDINGS,
     notes=("#12 by bob: what it does to submodules is left out.",),
 )
-ALONE = replace(
-    TAKEN,
-    suite=None,
-    suite_problem="No test passes without any edit.",
-    order=(1,),
-)
+ALONE = replace(TAKEN, suite=None, suite_problem="No test passes without any edit.", order=(1,))
 NONE = replace(TAKEN, chosen=None, reason="edits break tests", suite=None)
 
 

@@ -45,13 +45,7 @@ from bot.settings import Settings
 from bot.storage.workers import WorkerState
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.options import Recalibration
-from pipeline.data.suite_reports import (
-    CutShort,
-    FurtherScript,
-    Standing,
-    SuiteReport,
-    SuiteRun,
-)
+from pipeline.data.suite_reports import CutShort, FurtherScript, Standing, SuiteReport, SuiteRun
 from pipeline.data.types import (
     Candidate,
     CommitSha,
@@ -150,12 +144,7 @@ OVER: Final = replace(
 OTHER: Final = replace(
     OVER, id=RunId("other"), mode=Mode.FOLLOW_UP, status=RunStatus.FAILED, pull_request_url=""
 )
-PLAN: Final = Plan(
-    files=("shop.py",),
-    script=TestScript(text="x"),
-    run=FAILS,
-    ceiling=4,
-)
+PLAN: Final = Plan(files=("shop.py",), script=TestScript(text="x"), run=FAILS, ceiling=4)
 STATS: Final = Stats(
     period="in the last 90 days",
     since=BEGAN - timedelta(days=90),

@@ -86,10 +86,7 @@ def test_the_comment_without_a_file_tells_where_one_would_be() -> None:
     assert "- `samples`: `10`\n" in said
 
 
-@pytest.mark.parametrize(
-    ("text", "valid"),
-    TEXTS["CHECKED"],
-)
+@pytest.mark.parametrize(("text", "valid"), TEXTS["CHECKED"])
 def test_the_schema_says_of_a_file_what_the_check_says(text: str, valid: bool) -> None:
     checker = jsonschema_rs.validator_for(json_schema())
     assert checker.is_valid(yaml.safe_load(text)) is valid

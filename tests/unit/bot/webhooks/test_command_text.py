@@ -10,10 +10,7 @@ from tests.support.texts import texts_of
 ROWS = texts_of(__file__)
 
 
-@pytest.mark.parametrize(
-    ("text", "verb", "words"),
-    ROWS["a_command_that_begins_a_line_is_read"],
-)
+@pytest.mark.parametrize(("text", "verb", "words"), ROWS["a_command_that_begins_a_line_is_read"])
 def test_a_command_that_begins_a_line_is_read(text: str, verb: str, words: list[str]) -> None:
     found = parse_command(text, "capuchin")
     assert found is not None
@@ -40,10 +37,7 @@ def test_the_verbs_that_are_known_are_those_that_are_carried_out() -> None:
     assert set(VERBS) == set(verbs.VERBS)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ROWS["text_that_is_elsewhere_quoted_or_code_is_no_command"],
-)
+@pytest.mark.parametrize("text", ROWS["text_that_is_elsewhere_quoted_or_code_is_no_command"])
 def test_text_that_is_elsewhere_quoted_or_code_is_no_command(text: str) -> None:
     assert parse_command(text, "capuchin") is None
 

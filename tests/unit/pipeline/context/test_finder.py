@@ -29,10 +29,7 @@ def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> No
     assert parse_verdict(reply) == (True, RELEVANT[reply])
 
 
-@pytest.mark.parametrize(
-    "reply",
-    ROWS["an_irrelevant_file_is_known_in_every_dress"],
-)
+@pytest.mark.parametrize("reply", ROWS["an_irrelevant_file_is_known_in_every_dress"])
 def test_an_irrelevant_file_is_known_in_every_dress(reply: str) -> None:
     said = parse_verdict(reply)
     assert said is not None

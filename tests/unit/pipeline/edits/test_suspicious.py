@@ -14,10 +14,7 @@ def added(path: str, *lines: str, new: bool = True) -> str:
     return f"--- {old}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{text}"
 
 
-@pytest.mark.parametrize(
-    ("path", "line", "words"),
-    ROWS["what_can_forge_results_is_named"],
-)
+@pytest.mark.parametrize(("path", "line", "words"), ROWS["what_can_forge_results_is_named"])
 def test_what_can_forge_results_is_named(path: str, line: str, words: str) -> None:
     found = find_suspicious(added(path, line))
     assert [words in sentence and f"`{path}`" in sentence for sentence in found] == [True]

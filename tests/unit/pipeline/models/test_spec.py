@@ -62,10 +62,7 @@ def test_a_model_is_written_as_it_is_read() -> None:
         assert str(parse_spec(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    ROWS["what_names_no_model_is_explained"],
-)
+@pytest.mark.parametrize(("text", "sentence"), ROWS["what_names_no_model_is_explained"])
 def test_what_names_no_model_is_explained(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         parse_spec(text)
@@ -270,10 +267,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ROWS["loopback_and_private_addresses_are_own"],
-)
+@pytest.mark.parametrize("url", ROWS["loopback_and_private_addresses_are_own"])
 def test_loopback_and_private_addresses_are_own(url: str) -> None:
     assert all(is_own(host) for host in destinations(url))
 

@@ -13,12 +13,7 @@ from pipeline.generation.editing import describe_near_tests
 from pipeline.languages.test_command import TestCommand
 from pipeline.reasons import describe_cut
 from pipeline.regression.command import find_commands
-from pipeline.regression.compare import (
-    ControlTests,
-    compare_runs,
-    keep_measured,
-    list_quick_files,
-)
+from pipeline.regression.compare import ControlTests, compare_runs, keep_measured, list_quick_files
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner

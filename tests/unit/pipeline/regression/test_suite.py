@@ -325,9 +325,7 @@ async def test_tests_that_run_side_by_side_are_distinguished(tmp_path: Path) -> 
     assert (await runner.run("", one)).suite.passed == one.tests
 
 
-async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(
-    tmp_path: Path,
-) -> None:
+async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(tmp_path: Path) -> None:
     log = tmp_path / "log"
     text = (
         "import pathlib\nfrom shop.till import count\nlog = pathlib.Path({!r})\n"

@@ -25,13 +25,7 @@ def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *TEXTS["REFUSED"],
-        f"COPY --from={'1' * 5_000} / /x",
-    ],
-)
+@pytest.mark.parametrize("line", [*TEXTS["REFUSED"], f"COPY --from={'1' * 5_000} / /x"])
 def test_what_acts_outside_the_build_is_refused(line: str) -> None:
     with pytest.raises(EnvironmentFailed, match="The Dockerfile is refused: "):
         check_dockerfile(f"FROM python:3.11\n{line}\n", ["docker.io"])

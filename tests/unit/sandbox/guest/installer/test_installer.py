@@ -56,10 +56,7 @@ def test_uv_names_what_it_cannot_have() -> None:
     assert last_line(MISSING) == "your requirements are unsatisfiable."
 
 
-@pytest.mark.parametrize(
-    ("output", "lacks"),
-    TEXTS["LACKING"],
-)
+@pytest.mark.parametrize(("output", "lacks"), TEXTS["LACKING"])
 def test_what_a_build_lacks_is_a_few_words(output: str, lacks: str) -> None:
     assert find_lacking(output).startswith(lacks)
     assert bool(find_lacking(output)) == bool(lacks)
