@@ -269,9 +269,7 @@ async def load_recalibration(
 
 
 def _join(
-    stated: Iterable[RunHistoryEntry],
-    outcomes: Mapping[int, PullOutcome],
-    swapped: set[int | None],
+    stated: Iterable[RunHistoryEntry], outcomes: Mapping[int, PullOutcome], swapped: set[int | None]
 ) -> Iterable[DecidedEdit]:
     for one in stated:
         outcome = outcomes.get(one.pull) if one.pull else None

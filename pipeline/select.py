@@ -152,8 +152,7 @@ class ExternalJudge:
         )
         resources = self._workspace.with_model(model)
         states = await gather_bounded(
-            _CONCURRENCY,
-            (write_script(issue, resources, sample=number) for number in range(count)),
+            _CONCURRENCY, (write_script(issue, resources, sample=number) for number in range(count))
         )
         scripts = dict.fromkeys(best[0] for state in states if (best := state.best()))
         spent = next((state for state in states if state.phase is Phase.OUT_OF_BUDGET), None)

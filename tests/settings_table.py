@@ -58,10 +58,7 @@ def render_keys() -> str:
     return "\n".join(["| Key | Default | What it sets |", "|---|---|---|", *rows])
 
 
-_TABLES: Final[Mapping[str, Callable[[], str]]] = {
-    "settings": render_settings,
-    "keys": render_keys,
-}
+_TABLES: Final[Mapping[str, Callable[[], str]]] = {"settings": render_settings, "keys": render_keys}
 
 
 EXAMPLE_HEAD: Final = """\

@@ -153,9 +153,7 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         settings.github_url,
         args.org,
         lambda back: build_manifest(
-            public_url=settings.public_url,
-            redirect_url=back,
-            webhook=not args.no_webhook,
+            public_url=settings.public_url, redirect_url=back, webhook=not args.no_webhook
         ),
     )
     async with flow.open(args.port):

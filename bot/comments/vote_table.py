@@ -102,10 +102,7 @@ def _tell_kind(table: VoteTable, test: int) -> str:
 
 
 def render_diffs(
-    table: VoteTable,
-    order: Sequence[int],
-    characters: int,
-    standings: Sequence[Standing] = (),
+    table: VoteTable, order: Sequence[int], characters: int, standings: Sequence[Standing] = ()
 ) -> str:
     """The diffs of the ten best edits, folded; each is cut to `characters`.
 

@@ -155,10 +155,7 @@ class FeedbackReader:
             remark = remark or await self._read_ci(checks)
             logs = await read_failures(ctx.repo, checks) if remark else ()
         return FeedbackBatch(
-            head=ctx.pull.head_sha,
-            remarks=tuple(remark[:40]),
-            logs=logs,
-            untrusted=self._untrusted,
+            head=ctx.pull.head_sha, remarks=tuple(remark[:40]), logs=logs, untrusted=self._untrusted
         )
 
     async def _read_ci(self, checks: HeadChecks) -> list[Remark]:

@@ -206,10 +206,7 @@ async def _rebase_task(ctx: PullRun, clash: Conflict, code: Codebase) -> Revisio
 
 async def _revise(ctx: PullRun, code: Codebase, task: RevisionTask) -> Revision:
     return await ctx.runner.revise(
-        await ctx.build_job(code, task.issue),
-        task,
-        ctx.work,
-        on_progress=lambda _: None,
+        await ctx.build_job(code, task.issue), task, ctx.work, on_progress=lambda _: None
     )
 
 
@@ -230,12 +227,7 @@ async def _commit(
 
 
 async def _push(
-    ctx: PullRun,
-    sha: CommitSha,
-    *,
-    expected: CommitSha,
-    edit: Patch,
-    onto: CommitSha | None = None,
+    ctx: PullRun, sha: CommitSha, *, expected: CommitSha, edit: Patch, onto: CommitSha | None = None
 ) -> PullRun:
     """Push the commits up to `sha` to the branch; if a person has pushed since, hand it over.
 

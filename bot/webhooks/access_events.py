@@ -97,10 +97,7 @@ PAYLOADS: Final[Mapping[str, Mapping[str, type[Event]]]] = {
         "deleted": _Uninstalled,
         "suspend": _Uninstalled,
     },
-    "installation_repositories": {
-        "added": _RepositoriesAdded,
-        "removed": _RepositoriesRemoved,
-    },
+    "installation_repositories": {"added": _RepositoriesAdded, "removed": _RepositoriesRemoved},
     "repository": {
         "renamed": _RepositoryMoved,
         "transferred": _RepositoryMoved,

@@ -133,9 +133,7 @@ _CHANGED = "refs/heads/changed"
 
 
 async def create_patch(
-    codebase: Codebase,
-    changes: Mapping[str, bytes | None],
-    modes: Mapping[str, str] | None = None,
+    codebase: Codebase, changes: Mapping[str, bytes | None], modes: Mapping[str, str] | None = None
 ) -> Patch:
     """Create the diff that makes `changes` in `codebase`; None deletes a file.
 

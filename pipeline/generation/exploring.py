@@ -414,9 +414,7 @@ class ExploringMachine(Machine[ExploringState]):
         if run.changes is None:
             return run.lost
         found = await read_captured(
-            run.changes,
-            self._codebase,
-            never_touch=self._options.never_touch,
+            run.changes, self._codebase, never_touch=self._options.never_touch
         )
         if isinstance(found, Malformed):
             return found.hint

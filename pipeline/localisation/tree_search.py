@@ -135,9 +135,7 @@ class LocationSearch:
         cut = f"The search was cut short: {self._ceiling}" if self._ceiling else ""
         notes = [cut, located.note, "" if located.answers else NOTHING_FOUND]
         record = SearchRecord(
-            width=self._beam.width,
-            located=located.answers,
-            notes=tuple(filter(None, notes)),
+            width=self._beam.width, located=located.answers, notes=tuple(filter(None, notes))
         )
         # With a higher ceiling, a restarted run continues.
         await store.save(SEARCH_END_KEY if self._ceiling else SEARCH_KEY, record)

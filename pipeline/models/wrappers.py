@@ -353,11 +353,7 @@ class RunClock:
     """The time of one run over all its starts. Use `open` to continue a run's time."""
 
     def __init__(
-        self,
-        minutes: float = 0,
-        *,
-        worked: float = 0.0,
-        now: Callable[[], float] = time.monotonic,
+        self, minutes: float = 0, *, worked: float = 0.0, now: Callable[[], float] = time.monotonic
     ) -> None:
         """`minutes` of wall time in all, 0: no limit; `worked` seconds are gone already."""
         self.minutes = minutes

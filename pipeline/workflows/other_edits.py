@@ -79,13 +79,7 @@ async def run_reproduction(test: Reproduction, patch: Patch, workspace: Workspac
 
 
 async def substitute_candidate(
-    chosen: Selection,
-    at: int,
-    *,
-    test: Reproduction,
-    by: str,
-    issue: Issue,
-    workspace: Workspace,
+    chosen: Selection, at: int, *, test: Reproduction, by: str, issue: Issue, workspace: Workspace
 ) -> Selection:
     """Select candidate `at` of the same table, requested by the person `by`.
 

@@ -306,10 +306,7 @@ def _describe_tests(code: Sequence[PastCommit]) -> str:
 
 
 async def _read_nearest(
-    codebase: Codebase,
-    context: Context,
-    history: Sequence[PastCommit],
-    exclude: Sequence[str],
+    codebase: Codebase, context: Context, history: Sequence[PastCommit], exclude: Sequence[str]
 ) -> SourceFile | None:
     shown = [file.path for file in context.files]
     sources = [path for path in shown if is_source(path) and not is_test(path)]

@@ -76,8 +76,5 @@ async def verify(
         for number in range(times)
     )
     return Verification(
-        path=test,
-        command=tuple(command),
-        before=tuple(runs[:times]),
-        after=tuple(runs[times:]),
+        path=test, command=tuple(command), before=tuple(runs[:times]), after=tuple(runs[times:])
     )

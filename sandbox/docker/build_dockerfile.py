@@ -144,9 +144,7 @@ class DockerfileBuild:
             return str(cast(dict[str, Any], self._client.inspect_image(tag))["Id"])
         except NotFetched as error:
             raise EnvironmentFailed(
-                f"The image {name} could not be fetched: {error}",
-                command=f"FROM {name}",
-                log="",
+                f"The image {name} could not be fetched: {error}", command=f"FROM {name}", log=""
             ) from None
 
     def _load(self, registry: Registry, manifest: ImageManifest, tag: str) -> None:

@@ -271,9 +271,7 @@ class EnvironmentBuild:
 
         `own` is the environment that the repository's Dockerfile sets."""
         protocol = ColdProtocol(
-            self._client,
-            output=Output(16 * 1024),
-            max_output=BUILD_LIMITS.output_total_bytes,
+            self._client, output=Output(16 * 1024), max_output=BUILD_LIMITS.output_total_bytes
         )
         steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]
         ours = self._options.environment(self._recipe, network.index_url)

@@ -123,13 +123,7 @@ def open_build_network(
 
 
 def create_network_container(
-    daemon: Daemon,
-    base: str,
-    *,
-    mode: str,
-    program: str,
-    cached: bool = False,
-    beside: str = "",
+    daemon: Daemon, base: str, *, mode: str, program: str, cached: bool = False, beside: str = ""
 ) -> str:
     """A container that runs one of our network programs, not yet started; its id.
 

@@ -280,9 +280,7 @@ def _find_oom_event(client: docker.APIClient, container: str, finished_at: str) 
     # Under load, gVisor's event was seen 0.05 seconds after the end.
     until = datetime.fromisoformat(finished_at) + timedelta(seconds=1)
     events = cast(Any, client).events(
-        since=0,
-        until=f"{until.timestamp():.3f}",
-        filters={"container": container, "event": "oom"},
+        since=0, until=f"{until.timestamp():.3f}", filters={"container": container, "event": "oom"}
     )
     hangs = threading.Timer(END_SECONDS, events.close)  # docker-py reads events without a limit
     hangs.start()

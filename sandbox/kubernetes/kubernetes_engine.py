@@ -160,10 +160,7 @@ class KubernetesEngine:
         return WarmPool(open_container)
 
     def _reap_pods(
-        self,
-        live_runs: frozenset[str],
-        older_than: float,
-        unowned_seconds: float = UNOWNED_SECONDS,
+        self, live_runs: frozenset[str], older_than: float, unowned_seconds: float = UNOWNED_SECONDS
     ) -> int:
         removed = 0
         for pod in self._cluster.list_pods(f"{OWNER_LABEL}={label_value(self._owner)}"):

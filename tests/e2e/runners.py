@@ -108,12 +108,7 @@ class FakeRunner(PipelineRunner):
         )
 
     async def revise(
-        self,
-        job: Job,
-        task: RevisionTask,
-        store: Store,
-        *,
-        on_progress: OnProgress,
+        self, job: Job, task: RevisionTask, store: Store, *, on_progress: OnProgress
     ) -> Revision:
         if self._saves and (done := await store.load("revised", Revision)):
             return done

@@ -59,8 +59,7 @@ async def received(
     async with server.serve() as url:
         model = client(kind, url)
         solver = Solver(
-            Models(solver=model, scout=model),
-            shop.workspace(Options.model_validate(set_)),
+            Models(solver=model, scout=model), shop.workspace(Options.model_validate(set_))
         )
         try:
             result = await solver.solve(ISSUE)

@@ -84,8 +84,7 @@ def solver(
 ) -> Solver:
     set_ = {"rankings": 1, "attempts": 4, "informed": 0, "selection": method, **options}
     return Solver(
-        Models(solver=model, scout=model, orm=reward),
-        shop.workspace(Options.model_validate(set_)),
+        Models(solver=model, scout=model, orm=reward), shop.workspace(Options.model_validate(set_))
     )
 
 

@@ -82,10 +82,7 @@ async def test_the_scouts_counter_reaches_the_run(shop: Shop, tmp_path: Path) ->
     large = await open_shop(tmp_path, {**FILES, "shop/long.py": text})
     large.sandbox.results = shop.sandbox.results
     counting = CountingServer()
-    async with (
-        counting.serve() as url,
-        open_counter(parse_spec(f"openai:m@{url}"), "") as counter,
-    ):
+    async with counting.serve() as url, open_counter(parse_spec(f"openai:m@{url}"), "") as counter:
         result = await run(large, scout_counter=counter, prefilter="always", prefilter_keep=9)
     assert isinstance(result, Selection), result
     assert text in counting.asked

@@ -292,8 +292,7 @@ async def test_no_run_spends_more_than_its_ceiling(shop: Shop, dollars: float) -
     model = Dear({**answers, "approaches": ["None."]})
     options = Options(samples=2, rankings=1, dollars=dollars)
     solver = Solver(
-        Models(solver=MeteredModel(model, meter), scout=None),
-        shop.workspace(options, store),
+        Models(solver=MeteredModel(model, meter), scout=None), shop.workspace(options, store)
     )
     result = await solver.solve(ISSUE)
     assert meter.ledger.dollars == pytest.approx(len(model.asked) * 0.5)

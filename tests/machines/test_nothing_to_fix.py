@@ -113,8 +113,7 @@ async def test_scripts_that_always_passed_show_no_fix(shop: Shop, said: str) -> 
     shop, _ = await with_history(shop, FILES[TILL], FILES[TILL])
     model = writing((said, NOW), (said, NOW))
     model = dataclasses.replace(
-        model,
-        answers={**model.answers, "editing/0": [GOOD_EDIT, APPROVE], "editing/1": [APPROVE]},
+        model, answers={**model.answers, "editing/0": [GOOD_EDIT, APPROVE], "editing/1": [APPROVE]}
     )
     result = await shop.solver(model, samples=2).solve(ISSUE)
     assert not isinstance(result, NoFix) or result.reason != "already fixed"

@@ -276,8 +276,7 @@ async def test_a_search_that_names_nothing_leaves_the_ranked_files(shop: Shop) -
 
 
 @pytest.mark.parametrize(
-    ("edits", "width", "keep"),
-    [(1, 1, 1), (2, 2, 1), (4, 2, 1), (7, 2, 1), (8, 4, 2), (100, 4, 2)],
+    ("edits", "width", "keep"), [(1, 1, 1), (2, 2, 1), (4, 2, 1), (7, 2, 1), (8, 4, 2), (100, 4, 2)]
 )
 def test_the_widths_are_the_papers(edits: int, width: int, keep: int) -> None:
     beam = find_beam(edits)

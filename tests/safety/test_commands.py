@@ -67,8 +67,7 @@ async def test_what_runs_on_behind_a_command_cannot_change_what_is_read(
 
 async def test_links_are_read_and_never_followed(sandbox: SandboxSession) -> None:
     run = await attack(
-        sandbox,
-        "ln -s /etc/passwd a; ln -s /proc/1 b; rm -r tests; ln -s /etc tests; ln -s . loop",
+        sandbox, "ln -s /etc/passwd a; ln -s /proc/1 b; rm -r tests; ln -s /etc tests; ln -s . loop"
     )
     assert run.changes is not None
     found = {c.path: (c.mode, c.content) for c in run.changes}

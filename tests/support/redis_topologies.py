@@ -46,8 +46,7 @@ def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes],
         replication = Redis(port=first)
         wait_until(lambda: f"{_info(replication)['connected_slaves']}" == "1", *AWAY)
         wait_until(
-            lambda: cast("dict[str, Any]", _info(replication)["slave0"])["state"] == "online",
-            *AWAY,
+            lambda: cast("dict[str, Any]", _info(replication)["slave0"])["state"] == "online", *AWAY
         )
         replication.close()
         sentinels = [find_free_port() for _ in range(3)]

@@ -103,10 +103,7 @@ def _run(
 
 
 def _wait(
-    process: "subprocess.Popen[bytes]",
-    seconds: float,
-    most: "float | None",
-    progress: "_Progress",
+    process: "subprocess.Popen[bytes]", seconds: float, most: "float | None", progress: "_Progress"
 ) -> str:
     """Wait for the end; return the limit that was reached: `most` seconds of wall time, or one of
     the sandbox's."""

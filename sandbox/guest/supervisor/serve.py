@@ -213,11 +213,7 @@ class Supervisor:
             }
 
     def _run_job(
-        self,
-        run: str,
-        job: ProcessJob,
-        limits: ExecutionLimits,
-        watch: MarkedOutput | None = None,
+        self, run: str, job: ProcessJob, limits: ExecutionLimits, watch: MarkedOutput | None = None
     ) -> ExecutionResult:
         process = self._assign_process(job)
         before = self._previous

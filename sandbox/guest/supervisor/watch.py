@@ -21,10 +21,7 @@ CHUNK: Final = 64 * 1024
 STATUS_BYTES: Final = 64 * 1024
 MEMORY_FILES: Final = (
     ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
-    (
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ),
+    ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 REPORT_SECONDS: Final = 1.0
 SMALL_SHARE: Final = 0.25

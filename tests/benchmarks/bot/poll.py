@@ -59,10 +59,7 @@ async def _measure_looks(count: int, workers: int) -> list[tuple[int, int]]:
     The last look is one with a new token.
     """
     with tempfile.TemporaryDirectory() as folder:
-        async with (
-            run_redis(Path(folder)) as url,
-            Redis.from_url(url) as redis,
-        ):
+        async with run_redis(Path(folder)) as url, Redis.from_url(url) as redis:
             hub = LocalHub(Path(folder) / "hub", "", generate_app())
             async with hub.serve():
                 for number in range(count):

@@ -224,10 +224,7 @@ async def test_a_ref_is_made_once_and_moves_forward_only(world: HubApi) -> None:
     ahead, aside = await commit(world, {"a": "1"}, [main]), await commit(world, {"b": "2"}, [])
     assert (await world.call("PATCH", "~/git/refs/heads/x", {"sha": ahead})).status_code == 200
     refused = await world.call("PATCH", "~/git/refs/heads/x", {"sha": aside})
-    assert (refused.status_code, refused.json()["message"]) == (
-        422,
-        "Update is not a fast forward",
-    )
+    assert (refused.status_code, refused.json()["message"]) == (422, "Update is not a fast forward")
     forced = await world.call("PATCH", "~/git/refs/heads/x", {"sha": aside, "force": True})
     assert forced.status_code == 200
 

@@ -192,10 +192,7 @@ async def test_a_later_look_finds_what_has_changed_and_is_free_where_nothing_has
     old.updated_at -= timedelta(days=2)
     await found(app, cursors)
     new = await hub.open_issue(shop, "y", labels=["capuchin"], author="alice")
-    expected = [
-        (new.number, "alice", "capuchin", Mode.FIX),
-        (new.number, False, ("capuchin",)),
-    ]
+    expected = [(new.number, "alice", "capuchin", Mode.FIX), (new.number, False, ("capuchin",))]
     assert await found(app, cursors) == expected
     assert await found(app, cursors) == expected  # More may have arrived within the same second.
     left = hub.limit.remaining

@@ -192,8 +192,7 @@ ANSWERS = ({"call": "testing", "status": 529, "times": 4, "reply": "x" * 40_000}
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["anthropic:recorded-claude-sonnet-4-6@{}", "openai:recorded-claude-sonnet-4-6@{}/v1"],
+    "text", ["anthropic:recorded-claude-sonnet-4-6@{}", "openai:recorded-claude-sonnet-4-6@{}/v1"]
 )
 async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
     tmp_path: Path, text: str

@@ -20,10 +20,7 @@ ASK: dict[str, Any] = {
 }
 
 
-PATHS = (
-    "/v1/messages",
-    "/v1/chat/completions",
-)
+PATHS = ("/v1/messages", "/v1/chat/completions")
 
 
 async def test_anthropics_sdk_reads_an_answer_that_is_not_streamed() -> None:

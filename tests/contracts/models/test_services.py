@@ -396,9 +396,7 @@ def events(*chunks: object, done: bool = True) -> bytes:
 
 
 WHOLE = "It subtracts where it should add, so I change the sign."
-MESSAGE: Body = {
-    "choices": [{"delta": {}, "message": {"content": WHOLE}, "finish_reason": "stop"}],
-}
+MESSAGE: Body = {"choices": [{"delta": {}, "message": {"content": WHOLE}, "finish_reason": "stop"}]}
 ENDINGS = {
     "no reason, but done": (events(piece(WHOLE)), "text/event-stream"),
     "the message again": (events(piece(WHOLE), MESSAGE), "text/event-stream"),

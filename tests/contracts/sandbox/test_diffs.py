@@ -92,10 +92,7 @@ CHANGES: dict[str, Change] = {
         lambda shop: (shop / "total.py").rename(shop / "sum.py"),
         "os.path.isfile('src/shop/sum.py') and not os.path.exists('src/shop/total.py')",
     ),
-    "delete": (
-        lambda shop: (shop / "dos.py").unlink(),
-        "not os.path.exists('src/shop/dos.py')",
-    ),
+    "delete": (lambda shop: (shop / "dos.py").unlink(), "not os.path.exists('src/shop/dos.py')"),
     "windows line ends": (
         edit("dos.py", b"dos", b"cr"),
         nothing_but("dos.py", b"WORD = 'cr'\r\nOTHER = 'line'\r\n"),
@@ -125,9 +122,7 @@ CHANGES: dict[str, Change] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_every_kind_of_change_that_git_knows_arrives(
-    execute: Execute,
-    made_by_git: Callable[[Callable[[Path], object]], str],
-    name: str,
+    execute: Execute, made_by_git: Callable[[Callable[[Path], object]], str], name: str
 ) -> None:
     change, holds = CHANGES[name]
     run = await execute(f"import os\nprint({holds})", diffs=[made_by_git(change)])

@@ -183,11 +183,7 @@ def project(requires: str, backend: str, *, version: str = 'version = "1.2"\n') 
     return f"{build}{PROJECT}{version}"
 
 
-MESONPY = {
-    **COMPILED,
-    "pyproject.toml": project("meson-python", "mesonpy"),
-    "meson.build": MESON,
-}
+MESONPY = {**COMPILED, "pyproject.toml": project("meson-python", "mesonpy"), "meson.build": MESON}
 SCIKIT = {
     **COMPILED,
     "pyproject.toml": project("scikit-build-core", "scikit_build_core.build"),

@@ -189,11 +189,7 @@ async def test_an_execution_whose_pod_is_evicted_runs_in_another(
 
 
 async def test_environments_are_pushed_and_run_from_the_registry(
-    local: LocalCluster,
-    registry: str,
-    ca_bundle: Path | None,
-    tmp_path: Path,
-    run_id: str,
+    local: LocalCluster, registry: str, ca_bundle: Path | None, tmp_path: Path, run_id: str
 ) -> None:
     engine = engine_at(local, tmp_path, ca_bundle, f"{registry}/capuchin")
     image = await build_environment(

@@ -107,11 +107,7 @@ async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
             assert "+\tsum := 0\n" in formatted.diff
 
 
-BLACK = {
-    "pyproject.toml": "[tool.black]\n",
-    "tidy.py": "one = 1\n",
-    "untidy.py": "one   = 1\n",
-}
+BLACK = {"pyproject.toml": "[tool.black]\n", "tidy.py": "one = 1\n", "untidy.py": "one   = 1\n"}
 
 
 async def test_an_edit_takes_the_form_that_the_repository_gives_its_tidy_files(

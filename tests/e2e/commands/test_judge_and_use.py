@@ -258,8 +258,7 @@ async def test_the_honest_one_of_strangers_pull_requests_is_chosen(
         big = "x = 1\n" * 700_000
         bomb = await send("bomb", {f"shop/b{n}.py": ("100644", big) for n in range(4)})
         escaping = await send(
-            "escaping",
-            {"shop/etc": ("120000", "/etc"), "shop/till.py": ("120000", "/etc/passwd")},
+            "escaping", {"shop/etc": ("120000", "/etc"), "shop/till.py": ("120000", "/etc/passwd")}
         )
         honest = await pull_of(bot, repo, "carol", {"shop/till.py": RIGHT})
         honest.title = (

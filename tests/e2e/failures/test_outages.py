@@ -186,8 +186,7 @@ async def fragile(
 
 
 @pytest.mark.parametrize(
-    ("refuse", "take"),
-    [pytest.param(*FULL, id="OOM"), pytest.param(*READ_ONLY, id="READONLY")],
+    ("refuse", "take"), [pytest.param(*FULL, id="OOM"), pytest.param(*READ_ONLY, id="READONLY")]
 )
 async def test_a_redis_that_takes_no_writes_in_mid_run(
     fragile: BotHarness,

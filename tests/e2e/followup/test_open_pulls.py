@@ -323,11 +323,7 @@ async def test_the_test_is_run_on_base_and_on_head(bot: BotHarness) -> None:
     ],
 )
 async def test_evidence_that_shows_nothing_is_not_called_success(
-    bot: BotHarness,
-    before: list[Execution],
-    after: list[Execution],
-    conclusion: str,
-    title: str,
+    bot: BotHarness, before: list[Execution], after: list[Execution], conclusion: str, title: str
 ) -> None:
     bot.runner.before, bot.runner.after = before, after
     repo, pull = await open_pull(bot)

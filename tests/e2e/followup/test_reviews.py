@@ -269,8 +269,7 @@ async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/acme/shop.git/git-receive-pack", "/repos/*/replies", "/repos/*/issues/2/comments"],
+    "path", ["/acme/shop.git/git-receive-pack", "/repos/*/replies", "/repos/*/issues/2/comments"]
 )
 async def test_a_lost_answer_makes_nothing_twice(bot: BotHarness, path: str) -> None:
     repo, pull = await open_pull(bot)

@@ -33,11 +33,7 @@ class Workers:
     """As many as there are runs taken up, of which `at_work` has those not yet over."""
 
     def __init__(
-        self,
-        worker: Worker,
-        storage: Storage,
-        runner: GatedRunner,
-        deaths: Deaths,
+        self, worker: Worker, storage: Storage, runner: GatedRunner, deaths: Deaths
     ) -> None:
         self.at_work: dict[str, AtWork] = {}
         self.faults: list[str] = []

@@ -83,10 +83,7 @@ ROOT = Path(__file__).parents[3]
 
 
 async def test_an_issue_of_an_enterprise_server_becomes_a_pull_request(
-    tmp_path: Path,
-    app_identity: AppIdentity,
-    redis: Redis,
-    settings_fields: dict[str, object],
+    tmp_path: Path, app_identity: AppIdentity, redis: Redis, settings_fields: dict[str, object]
 ) -> None:
     hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
     log = ContractLog()

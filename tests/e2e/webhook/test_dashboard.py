@@ -370,10 +370,7 @@ async def test_the_list_is_narrowed_by_repository_state_person_and_day(
 
 
 async def test_a_visitor_with_one_link_makes_two_pages_at_a_time_and_an_ended_one_once(
-    client: httpx.AsyncClient,
-    storage: Storage,
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
+    client: httpx.AsyncClient, storage: Storage, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, lease = await begun(storage)
     rendered, go_on = 0, asyncio.Event()

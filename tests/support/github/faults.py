@@ -58,12 +58,7 @@ class Faults:
         self._waiting.extend([fault] * times)
 
     def fail_next_queries(
-        self,
-        kind: str,
-        message: str,
-        *,
-        times: int = 1,
-        headers: Mapping[str, str] | None = None,
+        self, kind: str, message: str, *, times: int = 1, headers: Mapping[str, str] | None = None
     ) -> None:
         """Let the next `times` GraphQL queries get an error with status 200."""
         self._queries.extend([QueryFailed(kind, message, headers)] * times)

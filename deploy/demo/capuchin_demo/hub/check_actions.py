@@ -59,8 +59,7 @@ def _find_queued(repo: Repo, sha: str, app: str) -> CheckSuite | None:
     """The suite that GitHub made for the App when `sha` was pushed, while it is empty."""
     used = {run.suite.id for run in repo.check_runs}
     return next(
-        (s for s in repo.suites if (s.head_sha, s.app) == (sha, app) and s.id not in used),
-        None,
+        (s for s in repo.suites if (s.head_sha, s.app) == (sha, app) and s.id not in used), None
     )
 
 

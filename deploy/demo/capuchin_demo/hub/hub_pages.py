@@ -194,10 +194,7 @@ class PageRouter:
         return PlainTextResponse("Not Found", 404, headers=self._headers)
 
     def _render_page(self, template: str, heading: str, **values: Any) -> Response:
-        shared = {
-            "style": self._style,
-            "visitor": self._state.visitor,
-        }
+        shared = {"style": self._style, "visitor": self._state.visitor}
         values = {"watched": False, **shared, **values}
         text = self._templates.get_template(template).render(heading=heading, **values)
         return HTMLResponse(text, headers=self._headers)

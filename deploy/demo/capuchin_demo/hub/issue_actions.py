@@ -34,12 +34,7 @@ def check_body(body: str | None, resource: str = "Issue") -> None:
 
 
 def open_issue(
-    state: State,
-    repo: Repo,
-    title: str,
-    body: str | None,
-    by: User,
-    labels: Iterable[str] = (),
+    state: State, repo: Repo, title: str, body: str | None, by: User, labels: Iterable[str] = ()
 ) -> Issue:
     """Open an issue.
 

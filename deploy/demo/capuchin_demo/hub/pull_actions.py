@@ -26,10 +26,7 @@ async def announce_ref_changes(
     `before` and `after` map all refs by full name, as `GitRepo.list_refs("")` returns them.
     """
     for ref in sorted(before.keys() | after.keys()):
-        old, new = (
-            before.get(ref, NO_COMMIT),
-            after.get(ref, NO_COMMIT),
-        )
+        old, new = (before.get(ref, NO_COMMIT), after.get(ref, NO_COMMIT))
         if old == new or not ref.startswith(("refs/heads/", "refs/tags/")):
             continue
         repo.pushed_at = now()

@@ -191,11 +191,7 @@ def reaction_operations(
 async def create_issue(call: RestCall) -> RestResponse:
     body = call.json()
     issue = issue_actions.open_issue(
-        call.state,
-        call.repo,
-        call.text("title", "Issue"),
-        body.get("body"),
-        call.bearer.actor,
+        call.state, call.repo, call.text("title", "Issue"), body.get("body"), call.bearer.actor
     )
     return RestResponse(201, issue_json.issue(issue))
 

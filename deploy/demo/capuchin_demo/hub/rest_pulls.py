@@ -104,8 +104,7 @@ async def list_commits(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
     return paginate(
-        call,
-        [git_json.commit(pull.repo, c, find_committer(call.state, c)) for c in log[::-1]],
+        call, [git_json.commit(pull.repo, c, find_committer(call.state, c)) for c in log[::-1]]
     )
 
 

@@ -119,11 +119,7 @@ async def test_a_push_makes_the_branch_and_overwrites_nobody(work: Path, tmp_pat
     other = await made(work, FIX.replace("a + b", "b + a"))
     with pytest.raises(PushRejected):
         await push(
-            work / ".git",
-            remote,
-            sha=CommitSha(other),
-            branch="capuchin/issue-7",
-            expected=None,
+            work / ".git", remote, sha=CommitSha(other), branch="capuchin/issue-7", expected=None
         )
     assert local_git.git(place, "rev-parse", "capuchin/issue-7") == sha
 

@@ -27,12 +27,7 @@ class Office:
         self.redis, self.storage, self.now = redis, Storage(redis, prefix), NOON
 
     async def open_budget(
-        self,
-        run_id: str,
-        wanted: float | None = None,
-        *,
-        repo: RepoRef = SHOP,
-        day: float = 0,
+        self, run_id: str, wanted: float | None = None, *, repo: RepoRef = SHOP, day: float = 0
     ) -> DayBudget:
         run = Run(id=RunId(run_id), repo=repo, issue=1, asked_by=Login("ann"), delivery="d")
         lease = Lease(self.storage, run, worker="w", fence=1, seconds=20)

@@ -18,8 +18,7 @@ def test_a_command_that_begins_a_line_is_read(text: str, verb: str, words: list[
 
 
 @pytest.mark.parametrize(
-    ("text", "verb", "talks"),
-    ROWS["our_name_in_mid_line_is_no_command_but_noticed"],
+    ("text", "verb", "talks"), ROWS["our_name_in_mid_line_is_no_command_but_noticed"]
 )
 def test_our_name_in_mid_line_is_no_command_but_noticed(text: str, verb: str, talks: bool) -> None:
     found = parse_command(text, "capuchin")

@@ -248,10 +248,7 @@ async def test_each_verdict_is_paid_for_once(tmp_path: Path) -> None:
     again = model(AssertionError("asked again"))
     codebase = await make_codebase(tmp_path / "r2.git", FILES)
     finder = ContextFinder(
-        solver=again,
-        scout=again,
-        store=DirStore(tmp_path / "store"),
-        options=Options(rankings=2),
+        solver=again, scout=again, store=DirStore(tmp_path / "store"), options=Options(rankings=2)
     )
     assert await finder.find(codebase, ISSUE) is not None
     assert again.asked == []

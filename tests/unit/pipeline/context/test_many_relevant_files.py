@@ -20,10 +20,7 @@ FILES = {**MANY, **TESTS, "pkg/zz.py": "def parse_header(line):\n    return line
 
 async def found(folder: Path, model: ScriptedModel, files: dict[str, str]) -> Context:
     finder = ContextFinder(
-        solver=model,
-        scout=model,
-        store=DirStore(folder / "store"),
-        options=Options(rankings=1),
+        solver=model, scout=model, store=DirStore(folder / "store"), options=Options(rankings=1)
     )
     context = await finder.find(await make_codebase(folder / "r.git", files), ISSUE)
     assert context is not None

@@ -188,10 +188,7 @@ async def test_commits_whose_files_are_too_large_are_not_even_compared(repo: Rep
 
 @pytest.mark.parametrize(
     ("width", "content", "problem"),
-    [
-        (100, b"x" * 1_000_000, "larger than 8 MiB"),
-        (5_000, b"x", "changes more than 2,000 files"),
-    ],
+    [(100, b"x" * 1_000_000, "larger than 8 MiB"), (5_000, b"x", "changes more than 2,000 files")],
 )
 async def test_a_branch_is_measured_by_its_paths(
     repo: Repo, width: int, content: bytes, problem: str

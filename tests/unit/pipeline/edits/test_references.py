@@ -32,8 +32,7 @@ def test_a_title_names_no_issue_that_nobody_gave(title: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "line", "stated"),
-    ROWS["a_number_of_an_issue_that_nobody_gave_is_found_in_every_form"],
+    ("path", "line", "stated"), ROWS["a_number_of_an_issue_that_nobody_gave_is_found_in_every_form"]
 )
 async def test_a_number_of_an_issue_that_nobody_gave_is_found_in_every_form(
     tmp_path: Path, path: str, line: str, stated: str

@@ -29,10 +29,7 @@ ROWS = texts_of(__file__)
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
-        (
-            "anthropic:claude-sonnet-4-6",
-            ModelSpec(provider="anthropic", name="claude-sonnet-4-6"),
-        ),
+        ("anthropic:claude-sonnet-4-6", ModelSpec(provider="anthropic", name="claude-sonnet-4-6")),
         (
             " anthropic:recorded-claude-haiku-4-5@http://127.0.0.1:8123 ",
             ModelSpec(

@@ -175,10 +175,7 @@ async def test_the_tests_that_an_edit_brings_run_also_where_time_ended_the_other
     assert report.before.cut is not None
     assert report.broken == ()
     new = [name for name in (*report.after.passed, *report.after.failed) if "test_new" in name]
-    assert new == [
-        f"{path}::TestOne::test_new",
-        f"{path}::TestNone::test_new",
-    ]
+    assert new == [f"{path}::TestOne::test_new", f"{path}::TestNone::test_new"]
     told = describe_near_tests(report, diff)
     assert told.passed == (f"{path}::TestOne::test_new",)
     assert told.failed == (f"{path}::TestNone::test_new",)

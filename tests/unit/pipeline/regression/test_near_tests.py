@@ -89,9 +89,5 @@ def test_many_lines_are_known_at_once() -> None:
     text = f"class Many:\n{methods}def three():\n    x\n"
     lines = [*text.split("\n"), *(f"def n{n:05}(): pass" for n in range(20_000))]
     names = enclosing_names(lines, range(len(lines), 0, -1))
-    assert [names[at] for at in (3, 5, 7)] == [
-        ["one", "Many"],
-        ["two", "Many"],
-        ["three"],
-    ]
+    assert [names[at] for at in (3, 5, 7)] == [["one", "Many"], ["two", "Many"], ["three"]]
     assert names[len(lines)] == ["n19999"]

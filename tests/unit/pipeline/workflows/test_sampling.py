@@ -37,10 +37,7 @@ def test_passing_must_be_mutual() -> None:
 def test_a_candidate_that_fails_its_own_test_does_not_count() -> None:
     assert agreeing_candidates(
         vote_table([2, 2, 2], [[2, 0, 0], [0, 0, 0], [0, 0, 0]]), {0, 1, 2}
-    ) == (
-        1,
-        2,
-    )
+    ) == (1, 2)
 
 
 def test_only_independent_samples_count() -> None:

@@ -59,10 +59,7 @@ async def test_without_a_token_it_is_401(hub: LocalHub, repo: Repo, tmp_path: Pa
     assert "could not read Username" in ran.output
     async with httpx.AsyncClient(verify=False) as http:
         answer = await http.get(f"{hub.url}/acme/shop.git/info/refs?service=git-upload-pack")
-    assert (answer.status_code, answer.headers["www-authenticate"]) == (
-        401,
-        'Basic realm="GitHub"',
-    )
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Basic realm="GitHub"')
 
 
 @pytest.mark.parametrize("header", ["Basic !!!", "Basic /w==", "Bearer x", "Digest a", ""])

@@ -83,8 +83,7 @@ def test_pieces_fit_overlap_and_say_where_they_are() -> None:
 )
 # Its last blank lines weigh more together than each by itself.
 @example(
-    "\n\x80\n𐀀\n000𐀀𐀀\n000𐀀𐀀\n000𐀀𐀀\n00\x800𐀀\n\x800\x80\n0000𐀀𐀀\n0\x800\x80𐀀𐀀𐀀\n00𐀀 \r\n\n",
-    "a.py",
+    "\n\x80\n𐀀\n000𐀀𐀀\n000𐀀𐀀\n000𐀀𐀀\n00\x800𐀀\n\x800\x80\n0000𐀀𐀀\n0\x800\x80𐀀𐀀𐀀\n00𐀀 \r\n\n", "a.py"
 )
 def test_whatever_the_text_nothing_is_lost_and_every_piece_fits(text: str, path: str) -> None:
     parts = cut(text, 100, path)
