@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -31,12 +31,19 @@ from bot.github.credentials import (
 )
 from bot.github.http import MAX_PAGES, GitHubAuth, GitHubClient, KeptPages, is_github_com
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, check_block
+from bot.github.repository_api import (
+    MINOR_SHARE,
+    OpenWriteBudget,
+    RepositoryApi,
+    WriteBudget,
+    check_block,
+)
 from bot.settings import GitHubSettings
 
 Client = TypeVar("Client", bound=GitHubClient)
 MAX_CREDENTIALS: Final = 10_000
 CredentialKey = tuple[int, int | str, frozenset[str]]
+OpenApi = Callable[[str, int | str | None, Mapping[str, str]], Awaitable[RepositoryApi]]
 
 
 def _read_accepted(header: str) -> list[dict[str, str]]:
@@ -101,21 +108,7 @@ class GitHubApp:
             PermissionMissing: in place of a `Forbidden` that leaves the block, where the
                 installation lacks the permission for it.
         """
-        async with AsyncExitStack() as stack:
-            writes = None
-            if self.open_writes is not None:
-                writes = await stack.enter_async_context(self.open_writes(ref.installation))
-                await check_block(writes)
-
-            async def open_api(
-                name: str, key: int | str, allowed: Mapping[str, str]
-            ) -> RepositoryApi:
-                credential = self._find_credential(ref.installation, key, allowed)
-                api = self._open(RepositoryApi, credential, "repos", ref.owner, name)
-                api.credential = credential
-                api.on_limited = writes.block if writes else None
-                return await stack.enter_async_context(api)
-
+        async with self._open_apis(ref) as (open_api, writes):
             api = await open_api(ref.name, ref.id, PERMISSIONS)
             api.writes, api.about = None if paced else writes, about
             api.share = MINOR_SHARE if minor else 1
@@ -145,16 +138,30 @@ class GitHubApp:
 
         Raises: as `open_repository`.
         """
+        async with self._open_apis(ref) as (open_api, _):
+            api = await open_api(ref.name, None, LOOK_PERMISSIONS)
+            yield Repository(api, ref, await self._load_identity(api), Actions(api))
+
+    @asynccontextmanager
+    async def _open_apis(self, ref: RepoRef) -> AsyncGenerator[tuple[OpenApi, WriteBudget | None]]:
+        """What opens clients of repositories beside `ref`, by name, token and permissions; and the
+        budget of writes there. Raises as `open_repository`."""
         async with AsyncExitStack() as stack:
-            credential = self._find_credential(ref.installation, None, LOOK_PERMISSIONS)
-            api = self._open(RepositoryApi, credential, "repos", ref.owner, ref.name)
-            api.credential = credential
+            writes = None
             if self.open_writes is not None:
                 writes = await stack.enter_async_context(self.open_writes(ref.installation))
                 await check_block(writes)
-                api.on_limited = writes.block
-            await stack.enter_async_context(api)
-            yield Repository(api, ref, await self._load_identity(api), Actions(api))
+
+            async def open_api(
+                name: str, key: int | str | None, allowed: Mapping[str, str]
+            ) -> RepositoryApi:
+                credential = self._find_credential(ref.installation, key, allowed)
+                api = self._open(RepositoryApi, credential, "repos", ref.owner, name)
+                api.credential = credential
+                api.on_limited = writes.block if writes else None
+                return await stack.enter_async_context(api)
+
+            yield open_api, writes
 
     async def _explain(self, ref: RepoRef, error: Forbidden) -> Forbidden:
         """The same refusal, or `PermissionMissing` if the installation lacks what the call needs.
@@ -306,10 +313,7 @@ class GitHubApp:
                 await writes.block(seconds)
 
     def _new_credential(
-        self,
-        installation: int,
-        repository: int | str | None,
-        permissions: Mapping[str, str] = PERMISSIONS,
+        self, installation: int, repository: int | str | None, permissions: Mapping[str, str]
     ) -> InstallationCredential:
         async def mint_fresh() -> MintedToken:
             # Use a separate connection: the caller's may close while others still wait.

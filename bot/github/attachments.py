@@ -40,9 +40,8 @@ def find_attached(text: str) -> Attached:
 
     A file counts whose link shows its name, as GitHub writes it: what nobody sees is not attached.
     """
-    reader = _Addresses()
-    reader.feed(render_page(text, {"img": {"src", "width", "height"}, "a": {"href"}}))
-    reader.close()
+    page = render_page(text, {"img": {"src", "width", "height"}, "a": {"href"}})
+    reader = _Addresses(page)
     files = (
         url
         for url, shown in reader.links
@@ -61,7 +60,7 @@ def file_name(url: str) -> str:
 
 
 class _Addresses(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
         self.pictures: list[str] = []
         self.originals: dict[str, str] = {}
@@ -69,6 +68,8 @@ class _Addresses(HTMLParser):
         self.links: list[tuple[str, str]] = []
         """Each with the words that it shows."""
         self._in_link = False
+        self.feed(page)
+        self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -98,9 +99,7 @@ def find_signed(body_html: str) -> dict[str, str]:
     Pictures of private repositories cannot be fetched in any other way, and those from elsewhere
     only through GitHub's proxy; see `bodyHTML` in docs.github.com/graphql/reference/objects#issue.
     """
-    reader = _Addresses()
-    reader.feed(body_html)
-    reader.close()
+    reader = _Addresses(body_html)
     attached = {found[0]: url for url in reader.pictures if (found := _ASSET_ID.search(url))}
     return {**reader.originals, **attached}
 

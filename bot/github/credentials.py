@@ -91,13 +91,10 @@ class AppCredential(GitHubAuth):
     def discard(self, value: str, refused: GitHubError) -> bool:
         """A fresh JWT would be the same. Raises GitHubMisconfigured."""
         del value
-        what = (
-            "the App's key: check this machine's clock"
-            if "claim" in refused.words
-            else ("the App's id or key")
-        )
+        late = "claim" in refused.words
+        what = "key: check this machine's clock" if late else "id or key"
         raise GitHubMisconfigured(
-            f"GitHub rejects {what}", status=refused.status, words=refused.words
+            f"GitHub rejects the App's {what}", status=refused.status, words=refused.words
         ) from None
 
 
@@ -165,7 +162,7 @@ async def mint_token(
     app: GitHubClient,
     installation: int,
     repository: int | str | None,
-    permissions: Mapping[str, str] = PERMISSIONS,
+    permissions: Mapping[str, str],
 ) -> MintedToken:
     """Create a token for `repository` with `permissions`, by the client of the App itself.
 
@@ -257,11 +254,6 @@ class TokenCredential(GitHubAuth):
 
     async def get_header(self) -> str:
         return f"Bearer {self._token}" if self._token else ""
-
-    def discard(self, value: str, refused: GitHubError) -> bool:
-        """There is no other."""
-        del value, refused
-        return False
 
 
 async def exchange_code(github_url: str, code: str) -> AppRegistration:
