@@ -134,10 +134,7 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
     if no and no.reason == "not sure enough" and no.details:
         found = prose(no.details[0], 600)
     first = _choice_sentence(judged) if no is None else f"{none} {abstention_reason(no)} {found}"
-    parts = [
-        first.rstrip(),
-        _tests_sentence(judged, choice.written),
-    ]
+    parts = [first.rstrip(), _tests_sentence(judged, choice.written)]
     parts.append("\n".join(f"- {prose(note, 400)}" for note in judged.verdict.notes[:10]))
     if not no:
         parts.append(_ranking(judged))

@@ -88,13 +88,8 @@ def _broken_sentence(selection: Selection) -> str:
 
 def result_words(path: str, run: Execution) -> str:
     """How the test file `path` ended."""
-    match read_test_outcome(path, run):
-        case "passes":
-            return "passes"
-        case "fails":
-            return "fails"
-        case "not run":
-            return f"was not run ({ending_words(run)})"
+    outcome = read_test_outcome(path, run)
+    return f"was not run ({ending_words(run)})" if outcome == "not run" else outcome
 
 
 def _describe_failure(path: str, run: Execution) -> str:
@@ -218,16 +213,13 @@ def unproven_title(title: str) -> str:
 
 def unproven_section(selection: Selection, characters: int) -> str:
     """Why the edit is not proven, and the script with its two runs."""
-    test = selection.evidence.reproduction
+    test, suffix = selection.evidence.reproduction, selection.evidence.votes.script_suffix
     return "\n\n".join(
         [
             "> [!WARNING]\n> **Unproven.** No test of this repository shows that this edit fixes "
             "the issue. Please check it with more care than usual.",
             prose(selection.evidence.unproven, 1500),
-            details(
-                "The script",
-                script_block(test.text, characters, selection.evidence.votes.script_suffix),
-            ),
+            details("The script", script_block(test.text, characters, suffix)),
             details("The script without the change", block(test.before.output, characters)),
             details("The script with the change", block(test.after.output, characters)),
         ]

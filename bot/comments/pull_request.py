@@ -119,49 +119,21 @@ def pull_body(
     `destinations` is the note on the hosts that received code; `revises`: reviews are
     answered; `absent` are the paths of submodules and files of Git LFS that were not fetched.
     """
-    text = ""
-    for characters in (12_000, 5_000, 2_000, 600, 100):  # of each log
-        text = _render_body(
-            run, selection, accounts, characters, template, destinations, absent, revises=revises
-        )
-        if len(text) <= BODY_CHARACTERS:
-            break
-    return text
-
-
-def _render_body(
-    run: Run,
-    selection: Selection,
-    accounts: Sequence[Account],
-    characters: int,
-    template: str | None,
-    destinations: str,
-    absent: Sequence[str],
-    *,
-    revises: bool,
-) -> str:
     # A merge closes an issue only where something shows that it is fixed.
     shown = selection.is_shown and passes_after(selection.evidence.reproduction)
     fixes = f"{'Fixes' if shown else 'Refs'} #{run.issue}"
-    proof = evidence_sections(selection, characters, absent=absent)
-    first, opening = unseen_sentence(selection), render_opening(run, selection, accounts)
+    above = [unseen_sentence(selection), render_opening(run, selection, accounts)]
     if template is None:
-        above = [first, opening, *explanation_sections(selection), fixes, *proof]
+        above += [*explanation_sections(selection), fixes]
     else:
-        text = TemplateTexts(
+        texts = TemplateTexts(
             cause=prose(selection.evidence.cause, 3000),
             change=f"{prose(selection.evidence.change, 3000)}{_name_author(selection)}",
             issue=fixes,
             tests=describe_test(selection),
         )
-        above = [
-            first,
-            opening,
-            fill_template(template, text),
-            details("Evidence", "\n\n".join(filter(None, proof))),
-        ]
-    sections = [
-        *above,
+        above.append(fill_template(template, texts))
+    below = [
         models_note(accounts),
         destinations,
         render_context(selection.evidence.context, accounts),
@@ -170,7 +142,14 @@ def _render_body(
         REVISES if revises else "Reviews are for people to follow. I never approve or merge.",
         f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    body = ""
+    for characters in (12_000, 5_000, 2_000, 600, 100):  # of each log
+        proof = "\n\n".join(filter(None, evidence_sections(selection, characters, absent=absent)))
+        shown_proof = proof if template is None else details("Evidence", proof)
+        body = "\n\n".join(filter(None, [*above, shown_proof, *below])) + "\n"
+        if len(body) <= BODY_CHARACTERS:
+            break
+    return body
 
 
 def _name_author(selection: Selection) -> str:
@@ -305,10 +284,7 @@ def render_cost(accounts: Sequence[Account]) -> str:
         "| stage | model | calls | tokens in | tokens out | cost |",
         "|---|---|--:|--:|--:|--:|",
     ]
-    stages = {
-        "testing": "testing (scripts)",
-        "reproduction": "reproduction (test and description)",
-    }
+    stages = {"testing": "testing (scripts)", "reproduction": "reproduction (test and description)"}
     for account in accounts:
         usage = account.usage
         read = usage.input + usage.cache_read + usage.cache_write

@@ -198,10 +198,5 @@ def invalid_config(found: LayerProblem) -> str:
 
 def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None) -> str:
     """The status comment after a dry run; `earlier`: the usual cost of fixes here, in dollars."""
-    text = render(
-        "plan",
-        plan=plan,
-        most_files=15,
-        earlier=price_range(*earlier) if earlier else "",
-    )
-    return render_status(run, text)
+    usual = price_range(*earlier) if earlier else ""
+    return render_status(run, render("plan", plan=plan, most_files=15, earlier=usual))

@@ -43,12 +43,7 @@ def mark_script(run: Execution) -> Mark:
 
 def mark_test(outcome: TestOutcome | None) -> Mark:
     """How the reproduction test ended; None: it did not run with this edit."""
-    match outcome:
-        case "passes":
-            return PASSES
-        case "fails":
-            return FAILS
-        case "not run":
-            return Mark(NO_VERDICT.sign, "could not be run", NO_VERDICT.kind)
-        case None:
-            return Mark("", "not known", "")
+    if outcome is None:
+        return Mark("", "not known", "")
+    marks = {"passes": PASSES, "fails": FAILS}
+    return marks.get(outcome) or NO_VERDICT._replace(words="could not be run")

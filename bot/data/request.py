@@ -76,13 +76,16 @@ class Delay(StrEnum):
     """Not more often than the operator allows."""
 
 
-class RunRequest(Frozen):
+class _Request(Frozen):
+    repo: RepoRef
+    delivery: str
+
+
+class RunRequest(_Request):
     """A run that a label or an assignment asks for."""
 
-    repo: RepoRef
     issue: int
     asked_by: Login
-    delivery: str
     mode: Mode = Mode.FIX
     label: str = ""
     version: IssueVersion | None = None
@@ -103,23 +106,20 @@ class RunRequest(Frozen):
         return self.version.at if self.version else self.found_at
 
 
-class StopRequest(Frozen):
+class StopRequest(_Request):
     """The end of the issue's run, if it has one. A hint: checked again before the run ends."""
 
-    repo: RepoRef
     issue: int
     by: Login
     why: StopReason
     label: str = ""
     """For UNLABELED: what was taken off. For DISABLED: what was put on."""
     at: datetime | None = None
-    delivery: str
 
 
-class CommandRequest(Frozen):
+class CommandRequest(_Request):
     """A command in a comment. The worker that runs it asks GitHub whether the author may."""
 
-    repo: RepoRef
     issue: int
     location: CommentLocation
     comment: int
@@ -134,7 +134,6 @@ class CommandRequest(Frozen):
     replaces: bool = False
     """An edit put it in the place of another command, which had its answer."""
     version: IssueVersion | None = None
-    delivery: str
 
     @property
     def id(self) -> str:
@@ -144,15 +143,13 @@ class CommandRequest(Frozen):
         return f"{named}-{self.at.timestamp():.0f}" if self.replaces else named
 
 
-class IssueRemark(Frozen):
+class IssueRemark(_Request):
     """A comment on an issue that is no command: a run of the issue hears it."""
 
-    repo: RepoRef
     issue: int
     remark: int
     by: Login
     at: datetime
-    delivery: str
 
     @property
     def id(self) -> str:
@@ -160,15 +157,13 @@ class IssueRemark(Frozen):
         return f"remark-{self.remark}"
 
 
-class ConfigCheckRequest(Frozen):
-    repo: RepoRef
+class ConfigCheckRequest(_Request):
     pull: int
     head: CommitSha
     again: bool = False
     with_evidence: bool = False
     """Also the check of the reproduction test, if the pull request is ours."""
     others: tuple[int, ...] = ()
-    delivery: str
 
     @property
     def id(self) -> str:
@@ -178,10 +173,9 @@ class ConfigCheckRequest(Frozen):
         return f"{named}-again-{self.delivery}" if self.again else named
 
 
-class PullUpdate(Frozen):
+class PullUpdate(_Request):
     """Something has happened that our pull requests may have to follow."""
 
-    repo: RepoRef
     target: Literal["pull", "issue", "branch", "base"]
     """One pull request, the one for an issue, those from some branches, or those into some."""
     number: int = 0
@@ -196,7 +190,6 @@ class PullUpdate(Frozen):
     """The comment on a line that asks for it; 0: something else does."""
     review: str = ""
     """The id in GraphQL of the review that asks for changes."""
-    delivery: str
 
     @property
     def id(self) -> str:
@@ -204,19 +197,17 @@ class PullUpdate(Frozen):
         return f"follow-up-{self.target}-{self.delivery}"
 
 
-class SetUpRequest(Frozen):
+class SetUpRequest(_Request):
     """Repositories that the App may work in from now on.
 
     `all` becomes one `label` for each, the active ones first; a `label` is followed by the `rest`,
     which so comes after the labels of all others.
     """
 
-    repo: RepoRef
     others: tuple[RepoRef, ...] = ()
     part: Literal["all", "label", "rest"] = "label"
     again: str = ""
     """The delivery that asks for it once more; empty: once will do."""
-    delivery: str
 
     @property
     def id(self) -> str:

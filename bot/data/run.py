@@ -66,13 +66,8 @@ class RunStatus(StrEnum):
     @property
     def words(self) -> str:
         """The status as people read it; only records keep its value."""
-        match self:
-            case RunStatus.SWAPPED:
-                return "edit replaced"
-            case RunStatus.FOLLOWED_UP:
-                return "followed up"
-            case _:
-                return self.value
+        words = {RunStatus.SWAPPED: "edit replaced", RunStatus.FOLLOWED_UP: "followed up"}
+        return words.get(self, self.value)
 
 
 class Mode(StrEnum):

@@ -195,11 +195,8 @@ class Mirrors:
             RepositoryGone: the name cannot exist on GitHub, so it never becomes a path.
         """
         owner, _, name = full_name.partition("/")
-        if (
-            not _OWNER_PATTERN.fullmatch(owner)
-            or not _NAME_PATTERN.fullmatch(name)
-            or name in (".", "..")
-        ):
+        fit = _OWNER_PATTERN.fullmatch(owner) and _NAME_PATTERN.fullmatch(name)
+        if not fit or name in (".", ".."):
             raise RepositoryGone("a name that cannot exist on GitHub")
         host = re.sub(r"[^A-Za-z0-9.-]", "_", urlsplit(remote.url).netloc or "local")
         return self._root / "mirrors" / host / owner.lower() / f"{name.lower()}.git"

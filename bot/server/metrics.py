@@ -13,9 +13,7 @@ from bot.storage.workers import WorkerState
 
 
 def render_metrics(
-    totals: Totals | None,
-    workers: Sequence[WorkerState],
-    deliveries: Mapping[int, int],
+    totals: Totals | None, workers: Sequence[WorkerState], deliveries: Mapping[int, int]
 ) -> str:
     """The page. `totals` is None while Redis does not answer; `workers` are the living ones.
 

@@ -88,9 +88,7 @@ class Pages:
         self.list_headers = {**common, "content-security-policy": f"{policy}form-action 'self'"}
         """For the list, which has a form and no script."""
 
-    async def render_run(
-        self, storage: Storage, run: Run, key: str = "", *, is_operator: bool = False
-    ) -> str:
+    async def render_run(self, storage: Storage, run: Run, key: str, *, is_operator: bool) -> str:
         """The page of one run. Only for the operator it links to others: `key` opens no other.
 
         Raises redis-py's errors.
@@ -207,15 +205,8 @@ def _reason(run: Run) -> str:
 
 
 def _name_style(run: Run) -> str:
-    match run.status:
-        case RunStatus.OPENED_PULL_REQUEST:
-            return "good"
-        case RunStatus.FAILED:
-            return "bad"
-        case RunStatus.RUNNING | RunStatus.QUEUED:
-            return "now"
-        case _:
-            return "rest"
+    styles = {RunStatus.OPENED_PULL_REQUEST: "good", RunStatus.FAILED: "bad"}
+    return styles.get(run.status, "rest" if run.status.final else "now")
 
 
 def _safe_url(url: str) -> str:

@@ -242,14 +242,12 @@ def draw_days(days: Sequence[Day]) -> tuple[Chart, ...]:
         ("bad", "failed", [day.failed for day in days], "failed"),
         ("rest", "other", [day.others for day in days], "other"),
     ]
-    minutes = [day.minutes or 0.0 for day in days]
-    dollars = [day.dollars for day in days]
+    minutes = [("plain", "", [day.minutes or 0.0 for day in days], "minutes")]
+    dollars = [("plain", "", [day.dollars for day in days], "dollars")]
     return (
         _draw("ends", "Runs per day, by how they ended", days, ends, "{:.0f}"),
-        _draw(
-            "minutes", "Median minutes per day", days, [("plain", "", minutes, "minutes")], "{:.0f}"
-        ),
-        _draw("dollars", "Dollars per day", days, [("plain", "", dollars, "dollars")], "${:.2f}"),
+        _draw("minutes", "Median minutes per day", days, minutes, "{:.0f}"),
+        _draw("dollars", "Dollars per day", days, dollars, "${:.2f}"),
     )
 
 
