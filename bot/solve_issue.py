@@ -10,20 +10,13 @@ from bot.admission.issue_text import load_issue
 from bot.comments.replies import render_plan
 from bot.comments.unpublished import AWAITS_APPROVAL
 from bot.data.run import Mode, Run, RunStatus
-from bot.errors import (
-    PublishRefused,
-    RunFailed,
-    RunRefused,
-    TryLater,
-    describe_cause,
-    translate_errors,
-)
+from bot.errors import PublishRefused, RunFailed, RunRefused, TryLater, translate_errors
 from bot.git.mirrors import Mirrors
 from bot.github.repository import Repository
 from bot.runner.models import solver_sees
 from bot.runner.runner import PipelineRunner
 from bot.runs.context import IssueRun
-from bot.runs.finish import MOVED_SECONDS, RunFinisher
+from bot.runs.finish import RunFinisher
 from bot.runs.further_samples import take_over_samples
 from bot.runs.steps import (
     begin_run,
@@ -58,11 +51,7 @@ class SolveIssue(RunFinisher):
         except RunRefused as refused:
             return await self.report_refusal(lease.run, lease, refused.refusal)
         except RunFailed as failed:
-            if await self.find_again(lease.run, lease, failed.failure):
-                raise TryLater(failed.failure, MOVED_SECONDS) from failed
-            lease.cause = describe_cause(failed)
-            run = replace(lease.run, failure=failed.failure, facts=failed.facts)
-            return await self.fail(run, lease)
+            return await self.fail(await self.with_failure(failed, lease), lease)
 
     async def _solve(self, repo: Repository, lease: Lease) -> Run:
         if ended := await resume_ending(repo, lease, self.settings):

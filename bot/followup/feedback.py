@@ -144,11 +144,8 @@ class FeedbackReader:
     async def read(self) -> FeedbackBatch:
         """All new feedback: reviews, comments on lines, then commands; logs only with those."""
         ctx = self._ctx
-        remark = [
-            *await self._read_reviews(),
-            *await self._read_line_comments(),
-            *await self._read_commands(),
-        ]
+        remark = await self._read_reviews() + await self._read_line_comments()
+        remark += await self._read_commands()
         logs: tuple[str, ...] = ()
         if remark or ctx.config.answer_ci:
             checks = await load_checks(ctx.repo, ctx.pull.head_sha, ctx.config.ignored_checks)

@@ -17,8 +17,6 @@ from bot.errors import (
     NotFound,
     RunFailed,
     Superseded,
-    TryLater,
-    describe_cause,
     to_try_later,
     translate_errors,
 )
@@ -41,7 +39,7 @@ from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runs.finish import MOVED_SECONDS, RunFinisher, with_spending
+from bot.runs.finish import RunFinisher, with_spending
 from bot.safe_text import code, make_marker
 from bot.settings import Settings
 from bot.storage.lease import Lease
@@ -93,11 +91,8 @@ async def _closing_note(ctx: PullRun) -> str:
     A reporter may close the issue, and does not thereby decide about a pull request.
     """
     issue, trust = ctx.issue, ctx.config.trust
-    if (
-        issue is not None
-        and issue.state != "open"
-        and await is_trusted(ctx.repo, issue.closer, trust)
-    ):
+    closer = issue.closer if issue is not None and issue.state != "open" else None
+    if closer is not None and await is_trusted(ctx.repo, closer, trust):
         return Note.ISSUE_CLOSED.format(issue=ctx.record.issue)
     touched = ctx.pull.updated_at
     waits = ctx.record.ready_when_green and ctx.pull.draft  # nobody was asked to look yet
@@ -180,11 +175,7 @@ class FollowUpRun:
                 async with self.github.open_repository(run.repo, about=run.issue) as repo:
                     await self._follow_up(repo, run, lease)
         except RunFailed as ended:
-            if await self._finisher.find_again(lease.run, lease, ended.failure):
-                raise TryLater(ended.failure, MOVED_SECONDS) from ended
-            lease.cause = describe_cause(ended)
-            failed = replace(lease.run, failure=ended.failure, facts=ended.facts)
-            return await self.fail(failed, lease)
+            return await self.fail(await self._finisher.with_failure(ended, lease), lease)
         return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
@@ -201,24 +192,8 @@ class FollowUpRun:
         run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
-                ctx = await self._load_context(repo, run, lease)
-                batch = await ctx.work.load(BATCH_KEY, FeedbackBatch) if ctx else None
-                if ctx is not None:
-                    await complete_stale_check(ctx, run_ended=True)
-                if ctx is not None and run.stop is not None:
-                    # The opt-out label asks for silence, except about unfinished work.
-                    answering = batch is not None and not batch.done
-                    if (
-                        run.stop.why is not StopReason.DISABLED
-                        or answering
-                        or await is_rebase_unfinished(ctx)
-                    ):
-                        await report_stop(ctx, await with_spending(run, lease))
-                elif ctx is not None and batch is not None and run.failure is not None:
-                    edit = await ctx.work.load(UNPUBLISHED_KEY, Patch)
-                    text = failure_note(run.failure, run.facts, edit.diff if edit else "")
-                    await ctx.comment_once(text, make_marker("failed", run.id))
-                    await mark_answered(ctx, batch)
+                if ctx := await self._load_context(repo, run, lease):
+                    await _report_end(ctx, run)
         except GitHubUnavailable as error:
             raise to_try_later(error) from error
         except NotFound:  # the repository is gone
@@ -282,6 +257,22 @@ class FollowUpRun:
             mirrors=self.mirrors,
             runner=self.runner,
         )
+
+
+async def _report_end(ctx: PullRun, run: Run) -> None:
+    """Tell reviewers that the run has failed or was stopped, where they wait for an answer."""
+    batch = await ctx.work.load(BATCH_KEY, FeedbackBatch)
+    await complete_stale_check(ctx, run_ended=True)
+    if run.stop is not None:
+        # The opt-out label asks for silence, except about unfinished work.
+        speaks = run.stop.why is not StopReason.DISABLED or (batch is not None and not batch.done)
+        if speaks or await is_rebase_unfinished(ctx):
+            await report_stop(ctx, await with_spending(run, ctx.lease))
+    elif batch is not None and run.failure is not None:
+        edit = await ctx.work.load(UNPUBLISHED_KEY, Patch)
+        text = failure_note(run.failure, run.facts, edit.diff if edit else "")
+        await ctx.comment_once(text, make_marker("failed", run.id))
+        await mark_answered(ctx, batch)
 
 
 async def _revise(ctx: PullRun, tip: Checkout) -> PullRun:

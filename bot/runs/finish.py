@@ -22,6 +22,8 @@ from bot.errors import (
     GitHubUnavailable,
     NotFound,
     RunFailed,
+    TryLater,
+    describe_cause,
     to_try_later,
     translate_errors,
 )
@@ -69,8 +71,16 @@ class RunFinisher:
 
         return await self._report_end(run, lease, render)
 
-    async def find_again(self, run: Run, lease: Lease, failure: Failure) -> bool:
-        """Whether a repository that seems gone has moved; the next start looks for it there."""
+    async def with_failure(self, failed: RunFailed, lease: Lease) -> Run:
+        """The run with why it failed. Raises TryLater: its repository has moved, and the next start
+        looks for it there."""
+        if await self._find_again(lease.run, lease, failed.failure):
+            raise TryLater(failed.failure, MOVED_SECONDS) from failed
+        lease.cause = describe_cause(failed)
+        return replace(lease.run, failure=failed.failure, facts=failed.facts)
+
+    async def _find_again(self, run: Run, lease: Lease, failure: Failure) -> bool:
+        """Whether a repository that seems gone has moved."""
         gone = (Failure.REPOSITORY_GONE, Failure.NOT_INSTALLED, Failure.PUBLISH_REFUSED)
         if failure not in gone:
             return False

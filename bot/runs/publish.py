@@ -274,11 +274,11 @@ async def find_template(repo: Repository, codebase: Codebase) -> str | None:
         GitHubError: from reading the owner's defaults.
     """
     text = await _find_own(codebase)
-    if text is None and repo.ref.name.lower() != DEFAULTS_REPOSITORY:
-        for folder in FOLDERS:
-            for name in ("PULL_REQUEST_TEMPLATE.md", "pull_request_template.md"):
-                if text is None:
-                    text = await repo.read_defaults_file(*f"{folder}{name}".split("/"))
+    if repo.ref.name.lower() != DEFAULTS_REPOSITORY:
+        names = ("PULL_REQUEST_TEMPLATE.md", "pull_request_template.md")
+        for path in (folder + name for folder in FOLDERS for name in names):
+            if text is None:
+                text = await repo.read_defaults_file(*path.split("/"))
     if text is None or len(text) > MAX_CHARACTERS:
         return None
     return strip_comments(text.replace("\r\n", "\n")).strip() or None
@@ -287,12 +287,8 @@ async def find_template(repo: Repository, codebase: Codebase) -> str | None:
 async def _find_own(codebase: Codebase) -> str | None:
     by_name = {path.lower(): path for path in codebase.files}
     single = [by_name[f + n] for f in FOLDERS for n in NAMES if f + n in by_name]
-    several = [
-        by_name[path]
-        for folder in FOLDERS
-        for path in sorted(by_name)
-        if path.startswith(f"{folder}pull_request_template/")
-    ]
+    inside = [f"{folder}pull_request_template/" for folder in FOLDERS]
+    several = [by_name[p] for folder in inside for p in sorted(by_name) if p.startswith(folder)]
     for path in (*single, *several):
         if text := await codebase.read_text(path):
             return text
