@@ -173,36 +173,26 @@ class WebhookHandler:
         return self._names
 
     async def accept(self, request: AnyRequest) -> Response:
-        """Record the request of the event and tell a worker."""
-        try:
-            if beside := companion_update(request):
-                await self._queue_update(beside)
-            match request:
-                case RunRequest():
-                    asked = await request_run(request, self.queue)
-                    status = 200 if asked.outcome is StartOutcome.REPEATED else 202
-                    return JSONResponse(
-                        {"run": asked.run_id, "status": asked.outcome.value}, status
-                    )
-                case StopRequest():
-                    return await self._stop_run(request)
-                case IssueRemark():
-                    if await self.storage.runs.get_current(request.repo, request.issue) is None:
-                        return Response(status_code=204)
-                    return await self._queue(request)
-                case CommandRequest() | ConfigCheckRequest():
-                    return await self._queue(request)
-                case PullUpdate():
-                    return await self._queue_update(request)
-                case AccessChange():
-                    return await self._change_access(request)
-        except REDIS_ERRORS as error:
-            return self._refuse_for_redis(request.delivery, error)
-
-    def _refuse_for_redis(self, delivery: str, error: Exception) -> Response:
-        why = describe_redis_error(error)
-        logger.warning("Delivery %s refused: Redis: %s", delivery[:40], why)
-        return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
+        """Record the request of the event and tell a worker. Raises `REDIS_ERRORS`."""
+        if beside := companion_update(request):
+            await self._queue_update(beside)
+        match request:
+            case RunRequest():
+                asked = await request_run(request, self.queue)
+                status = 200 if asked.outcome is StartOutcome.REPEATED else 202
+                return JSONResponse({"run": asked.run_id, "status": asked.outcome.value}, status)
+            case StopRequest():
+                return await self._stop_run(request)
+            case IssueRemark():
+                if await self.storage.runs.get_current(request.repo, request.issue) is None:
+                    return Response(status_code=204)
+                return await self._queue(request)
+            case CommandRequest() | ConfigCheckRequest():
+                return await self._queue(request)
+            case PullUpdate():
+                return await self._queue_update(request)
+            case AccessChange():
+                return await self._change_access(request)
 
     async def _stop_run(self, request: StopRequest) -> Response:
         at = None if request.why is StopReason.UNLABELED else request.at
@@ -292,11 +282,15 @@ class WebhookHandler:
         with bound_contextvars(delivery=wanted.delivery, repository=where):
             try:
                 first = await self.storage.requests.find_first_delivery(bytes(body), delivery.id)
+                if first != delivery.id:
+                    wanted = read_request(event, Delivery(first, names), bytes(body)) or wanted
+                return await self.accept(wanted)
             except REDIS_ERRORS as error:
-                return self._refuse_for_redis(delivery.id, error)
-            if first != delivery.id:
-                wanted = read_request(event, Delivery(first, names), bytes(body)) or wanted
-            return await self.accept(wanted)
+                why = describe_redis_error(error)
+                logger.warning("Delivery %s refused: Redis: %s", wanted.delivery[:40], why)
+                return _error_response(
+                    503, "The queue does not answer. Redeliver this webhook later."
+                )
 
     def _check_host(self, host: str) -> None:
         """Check the name that an Enterprise Server sends; github.com sends none."""
