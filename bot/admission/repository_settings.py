@@ -1,6 +1,7 @@
 """Reads a repository's settings from GitHub: the organisation's defaults, then its own file."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.repo_config.model import (
@@ -9,7 +10,7 @@ from bot.repo_config.model import (
     EffectiveConfig,
     LayerProblem,
     RepoConfig,
-    merge_parsed,
+    merge_layers,
     parse_config,
 )
 
@@ -23,16 +24,13 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
         GitHubError: GitHub did not answer the reads.
     """
     layers: list[tuple[str, RepoConfig | ConfigProblem]] = []
+    places: list[tuple[str, Callable[..., Awaitable[str | None]]]] = [("", repo.read_file)]
     if repo.ref.name.lower() != DEFAULTS_REPOSITORY:
+        places.insert(0, (f"{repo.ref.owner}/{DEFAULTS_REPOSITORY}: ", repo.read_defaults_file))
+    for place, read in places:
         for path in CONFIG_PATHS:
-            text = await repo.read_defaults_file(*path.split("/"))
+            text = await read(*path.split("/"))
             if text is not None:
-                source = f"{repo.ref.owner}/{DEFAULTS_REPOSITORY}: {path}"
-                layers.append((source, await asyncio.to_thread(parse_config, text)))
+                layers.append((f"{place}{path}", await asyncio.to_thread(parse_config, text)))
                 break
-    for path in CONFIG_PATHS:
-        text = await repo.read_file(*path.split("/"))
-        if text is not None:
-            layers.append((path, await asyncio.to_thread(parse_config, text)))
-            break
-    return merge_parsed(layers)
+    return merge_layers(layers)

@@ -12,12 +12,12 @@ from bot.comments.settings_file import render_config_lines
 from bot.repo_config.model import (
     CONFIG_PATHS,
     ConfigProblem,
-    Layer,
     LayerProblem,
     RepoConfig,
     json_schema,
     list_settings,
     merge_layers,
+    parse_config,
     parse_or_list_problems,
 )
 from bot.safe_text import printable
@@ -71,7 +71,7 @@ def _show(args: argparse.Namespace) -> int:
     sources.append(_read_file(args.file))
     if unread := next((name for name, text in sources if text is None), None):
         return _print_sentence(f"{unread} cannot be read.", USAGE)
-    found = merge_layers([Layer(name, text or "") for name, text in sources if name])
+    found = merge_layers([(name, parse_config(text or "")) for name, text in sources if name])
     if isinstance(found, LayerProblem):
         all_found = parse_or_list_problems(dict(sources)[found.source] or "")
         for problem in all_found if isinstance(all_found, list) else [found.problem]:

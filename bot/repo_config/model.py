@@ -417,12 +417,6 @@ DEFAULT_SOURCE: Final = "default"
 """The source of a value that no file sets."""
 
 
-@dataclass(frozen=True)
-class Layer:
-    source: str
-    text: str
-
-
 class LayerProblem(NamedTuple):
     """An invalid file and its first problem."""
 
@@ -447,18 +441,13 @@ class EffectiveConfig:
     """Each key that a file sets, with dots, and the source of the last such file."""
 
 
-def merge_layers(layers: Sequence[Layer]) -> EffectiveConfig | LayerProblem:
-    """Merge files; a later file overrides an earlier one.
+def merge_layers(
+    layers: Sequence[tuple[str, RepoConfig | ConfigProblem]],
+) -> EffectiveConfig | LayerProblem:
+    """Merge files, each with its source; a later file overrides an earlier one.
 
     Each file must be valid by itself. Mappings are merged key by key; a list is replaced whole.
     """
-    return merge_parsed([(layer.source, parse_config(layer.text)) for layer in layers])
-
-
-def merge_parsed(
-    layers: Sequence[tuple[str, RepoConfig | ConfigProblem]],
-) -> EffectiveConfig | LayerProblem:
-    """As `merge_layers`, for files that are parsed already, each with its source."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for source, found in layers:

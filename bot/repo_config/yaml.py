@@ -124,10 +124,8 @@ class YamlFile:
 
     def _keys_of(self, node: MappingNode) -> dict[str, tuple[Node, Node]]:
         if id(node) not in self._children:
-            found: dict[str, tuple[Node, Node]] = {}
-            for key, value in cast(list[tuple[Node, Node]], node.value):
-                found[str(cast(Any, key).value)] = (key, value)  # of duplicates, the last counts
-            self._children[id(node)] = found
+            pairs = cast(list[tuple[Node, Node]], node.value)  # of duplicates, the last counts
+            self._children[id(node)] = {str(cast(Any, key).value): (key, v) for key, v in pairs}
         return self._children[id(node)]
 
 

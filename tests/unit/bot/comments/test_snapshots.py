@@ -34,9 +34,9 @@ from bot.repo_config.model import (
     CONFIG_PATHS,
     ConfigProblem,
     EffectiveConfig,
-    Layer,
     LayerProblem,
     merge_layers,
+    parse_config,
 )
 from pipeline.data.types import CommitSha, NoFix, TestScript
 from pipeline.workflows.plan import Plan
@@ -81,7 +81,7 @@ def stopped(why: StopReason, by: str = "alice") -> str:
 
 def effective(organisation: str, repository: str) -> EffectiveConfig:
     layers = [("acme/.github: .github/capuchin.yml", organisation), (CONFIG_PATHS[0], repository)]
-    found = merge_layers([Layer(source, text) for source, text in layers])
+    found = merge_layers([(source, parse_config(text)) for source, text in layers])
     assert isinstance(found, EffectiveConfig)
     return found
 

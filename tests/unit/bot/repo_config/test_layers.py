@@ -9,12 +9,12 @@ import yaml
 from bot.comments.settings_file import render_config, render_config_lines
 from bot.repo_config.model import (
     EffectiveConfig,
-    Layer,
     LayerProblem,
     RepoConfig,
     json_schema,
     list_settings,
     merge_layers,
+    parse_config,
 )
 from tests.support.snapshots import assert_snapshot
 from tests.support.texts import texts_of
@@ -27,8 +27,12 @@ OURS = ".github/capuchin.yml"
 THEIRS = "acme/.github: .github/capuchin.yml"
 
 
+def merge(organisation: str, repository: str) -> EffectiveConfig | LayerProblem:
+    return merge_layers([(THEIRS, parse_config(organisation)), (OURS, parse_config(repository))])
+
+
 def of(organisation: str, repository: str) -> EffectiveConfig:
-    found = merge_layers([Layer(THEIRS, organisation), Layer(OURS, repository)])
+    found = merge(organisation, repository)
     assert isinstance(found, EffectiveConfig)
     return found
 
@@ -60,7 +64,7 @@ def test_an_empty_mapping_takes_nothing_away() -> None:
 
 @pytest.mark.parametrize(("texts", "source"), [(("x: 1", ""), THEIRS), (("", "x: 1"), OURS)])
 def test_a_mistake_is_reported_with_its_file(texts: tuple[str, str], source: str) -> None:
-    found = merge_layers([Layer(THEIRS, texts[0]), Layer(OURS, texts[1])])
+    found = merge(*texts)
     assert isinstance(found, LayerProblem)
     assert found.source == source
     assert found.problem.message == 'There is no setting "x".'
@@ -90,7 +94,7 @@ def test_the_comment_without_a_file_tells_where_one_would_be() -> None:
 def test_the_schema_says_of_a_file_what_the_check_says(text: str, valid: bool) -> None:
     checker = jsonschema_rs.validator_for(json_schema())
     assert checker.is_valid(yaml.safe_load(text)) is valid
-    assert isinstance(merge_layers([Layer(OURS, text)]), EffectiveConfig) is valid
+    assert isinstance(merge_layers([(OURS, parse_config(text))]), EffectiveConfig) is valid
 
 
 def test_the_example_is_checked_by_the_schema_in_an_editor() -> None:
