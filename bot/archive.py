@@ -45,12 +45,14 @@ class ObjectStore:
             SettingsError: the extra `s3` is not installed, or `url` cannot be used.
         """
         try:
+            import obstore
             from obstore.exceptions import BaseError
             from obstore.store import S3Store
         except ImportError:
             raise SettingsError(
                 f"{url} needs another package: pip install 'capuchin-bot[s3]'."
             ) from None
+        self._obstore = obstore
         self.url = url.rstrip("/")
         try:
             self._store: S3Store = S3Store.from_url(
@@ -64,10 +66,8 @@ class ObjectStore:
 
     async def put(self, name: str, data: bytes) -> None:
         """Write or replace an object. Raises `ArchiveUnavailable`."""
-        import obstore
-
         with self._translate_errors():
-            await obstore.put_async(self._store, name, data)
+            await self._obstore.put_async(self._store, name, data)
 
     async def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none.
@@ -75,11 +75,9 @@ class ObjectStore:
         Raises:
             ArchiveUnavailable: the store fails, or the object has more than 256 MiB.
         """
-        import obstore
-
         with self._translate_errors():
             try:
-                found = await obstore.get_async(self._store, name)
+                found = await self._obstore.get_async(self._store, name)
             except FileNotFoundError:
                 return None
             if found.meta["size"] > 1 << 28:  # twice what `build_bundle` packs
@@ -88,10 +86,8 @@ class ObjectStore:
 
     async def delete(self, name: str) -> None:
         """Delete an object, if it is there. Raises `ArchiveUnavailable`."""
-        import obstore
-
         with self._translate_errors():
-            await obstore.delete_async(self._store, name)
+            await self._obstore.delete_async(self._store, name)
 
     async def check(self) -> None:
         name, data = f"check-{token_hex(8)}", token_hex(8).encode()

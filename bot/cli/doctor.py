@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -52,16 +53,12 @@ _FOR_BOT: Final = frozenset(
 
 def render_checks(checks: "Sequence[HealthCheck]") -> str:
     """One line for each check, with what to do: first what `capuchin fix` needs."""
-    groups = (("fix", [c for c in checks if c.name not in _FOR_BOT]),
-              ("bot", [c for c in checks if c.name in _FOR_BOT]))  # fmt: skip
-    titles = {"fix": "Needed by `capuchin fix` and the bot:", "bot": "Needed by the bot alone:"}
-    return printable(
-        "".join(
-            "".join([f"{titles[name]}\n", *map(_render_check, group)])
-            for name, group in groups
-            if group
-        )
-    )
+    groups = {
+        "Needed by `capuchin fix` and the bot:": [c for c in checks if c.name not in _FOR_BOT],
+        "Needed by the bot alone:": [c for c in checks if c.name in _FOR_BOT],
+    }
+    lines = [[f"{title}\n", *map(_render_check, group)] for title, group in groups.items() if group]
+    return printable("".join(itertools.chain(*lines)))
 
 
 def _render_check(check: "HealthCheck") -> str:

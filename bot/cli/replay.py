@@ -84,7 +84,7 @@ async def run_command(args: argparse.Namespace) -> int:
 def _build_report(found: Replay, version: str) -> ReplayReport:
     verdict, recorded = found.judged.verdict, found.recorded
     names = name_edits(found.judged.table, verdict.order)
-    before = None if recorded is None or recorded.chosen is None else recorded.chosen
+    before = recorded.chosen if recorded else None
     return ReplayReport(
         method=verdict.method,
         chosen=None if verdict.chosen is None else names[verdict.chosen],
@@ -100,13 +100,9 @@ def _build_report(found: Replay, version: str) -> ReplayReport:
 
 
 def _name_end(end: Selection | NoFix | None) -> str:
-    match end:
-        case None:
-            return ""
-        case NoFix():
-            return end.reason
-        case Selection():
-            return "fix" if end.is_shown else "unproven"
+    if isinstance(end, Selection):
+        return "fix" if end.is_shown else "unproven"
+    return end.reason if end else ""
 
 
 def _verdict_sentence(report: ReplayReport) -> str:
@@ -114,13 +110,7 @@ def _verdict_sentence(report: ReplayReport) -> str:
     same = "The recorded verdict is the same." if report.equal else "The recorded verdict differs."
     if report.equal is None:
         same = "The run did not use this method."
-    match report.end:
-        case "":
-            end = ""
-        case "fix":
-            end = "The run itself ended with a fix that a test shows."
-        case "unproven":
-            end = "The run itself ended with an unproven edit."
-        case reason:
-            end = f"The run itself ended without a fix: {reason}."
+    ends = {"fix": "with a fix that a test shows", "unproven": "with an unproven edit"}
+    how = ends.get(report.end, f"without a fix: {report.end}")
+    end = f"The run itself ended {how}." if report.end else ""
     return f"{what} {same} {end}".rstrip()

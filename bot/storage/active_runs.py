@@ -77,12 +77,8 @@ class ActiveRuns(RedisRecords):
                 run = self._read(run_id, record)
                 if run is None or run.status.final:
                     issue = self._keys.issue(run.repo, run.issue) if run else self._keys.run(run_id)
-                    await run_script(
-                        self._redis,
-                        "forget_run",
-                        [self._keys.active, issue, self._keys.stopping],
-                        [run_id],
-                    )
+                    keys = [self._keys.active, issue, self._keys.stopping]
+                    await run_script(self._redis, "forget_run", keys, [run_id])
                 elif lane is None or run.mode.lane is lane:
                     yield run, (holder or b"").decode().rpartition("#")[0]
 

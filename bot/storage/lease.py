@@ -99,9 +99,8 @@ class Lease:
         asked = time.monotonic()
         if self._over:
             raise LeaseLost(self.run.id)
-        await self._run_if_held(
-            "renew_lease", [self._keys.run(self.run.id, "lease")], [int(self._seconds * 1000)]
-        )
+        lease = self._keys.run(self.run.id, "lease")
+        await self._run_if_held("renew_lease", [lease], [int(self._seconds * 1000)])
         self._expires = asked + self._seconds
 
     @asynccontextmanager
@@ -228,6 +227,6 @@ def _totals(run: Run) -> list[str | int]:
     answered = run.status in (RunStatus.OPENED_PULL_REQUEST, RunStatus.NO_FIX)
     started = run.started_at if answered else None
     took = f"{(ended - started).total_seconds():.1f}" if started else ""
-    spent = f"{run.dollars:.6f}"
     durations_kept = 20
+    spent = f"{run.dollars:.6f}"
     return [run.status.value, int(ended.timestamp()), took, spent, durations_kept]

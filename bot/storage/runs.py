@@ -72,12 +72,8 @@ class Runs(RedisRecords):
             label=request.label,
             asked_at=request.at,
         )
-        return await self._create(
-            run,
-            before,
-            version=request.version,
-            label_event=LabelEvent.from_request(request),
-        )
+        event = LabelEvent.from_request(request)
+        return await self._create(run, before, version=request.version, label_event=event)
 
     async def _create(
         self,
@@ -127,10 +123,8 @@ class Runs(RedisRecords):
         label_event = LabelEvent.from_request(request)
         key = self._keys.issue(request.repo, request.issue, "label-events")
         if label_event is not None:
-            await cast(
-                Awaitable[int],
-                self._redis.hset(key, label_event.hash_field, str(label_event.until)),
-            )
+            kept = self._redis.hset(key, label_event.hash_field, str(label_event.until))
+            await cast(Awaitable[int], kept)
             await self._redis.expire(key, RECORD_SECONDS)
 
     async def is_handled(self, request: RunRequest) -> bool:

@@ -40,8 +40,7 @@ def parse_command(text: str, *names: str) -> Command | None:
         if form.match(line) is None:
             code = re.split("`+", line)  # an odd part is code, unless nothing closes it
             parts = code[::2] if len(code) % 2 else [*code[::2], code[-1]]
-        for hit in filter(None, map(form.search, parts)):
-            found.append(_read(hit))
+        found += map(_read, filter(None, map(form.search, parts)))
     if not found:
         return None
     best = min(found, key=_rank)
