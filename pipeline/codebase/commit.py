@@ -383,20 +383,19 @@ class _Packer(NamedTuple):
             # The modification time of every file in a tree's tar, so that equal trees make equal
             # tars.
             info.mtime = 1_000_000_000
+            info.mode = 0o755 if file.mode == "100755" else 0o644
+            pointer = read_pointer(data)
             if file.mode == SYMLINK:
                 info.type, info.mode = tarfile.SYMTYPE, 0o777
                 info.linkname = data.decode("utf-8", "surrogateescape")
                 self.tar.addfile(info)
-                continue
-            info.mode = 0o755 if file.mode == "100755" else 0o644
-            pointer = read_pointer(data)
-            if pointer and (place := self.large / pointer.sha256).is_file():
+            elif pointer and (place := self.large / pointer.sha256).is_file():
                 info.size = place.stat().st_size
                 with place.open("rb") as content:
                     self.tar.addfile(info, content)
-                continue
-            info.size = len(data)
-            self.tar.addfile(info, io.BytesIO(data))
+            else:
+                info.size = len(data)
+                self.tar.addfile(info, io.BytesIO(data))
 
 
 FETCHED_COMMITS = 300
@@ -436,19 +435,10 @@ async def read_history(codebase: Codebase) -> tuple[PastCommit, ...]:
     """The recent commits in the clone, newest first; empty if git is too slow."""
     if not codebase.commit:
         return ()
+    options = ("--max-count=50", "--no-merges", "--no-renames", "--name-only", "-z")
     try:
-        output = await asyncio.wait_for(
-            read_log(
-                codebase,
-                "--max-count=50",
-                "--no-merges",
-                "--no-renames",
-                "--name-only",
-                "-z",
-                "--format=%x01%s%x02",
-            ),
-            SECONDS,
-        )
+        async with asyncio.timeout(SECONDS):
+            output = await read_log(codebase, *options, "--format=%x01%s%x02")
     except (GitFailed, TimeoutError):
         return ()
     commits: list[PastCommit] = []

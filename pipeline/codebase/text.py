@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import translate
 
@@ -41,9 +42,8 @@ def decode_text(path: str, data: bytes) -> Text | None:
     None for binary content: a NUL among the first 8000 bytes, which is git's rule.
     """
     for encoding, mark in _BOMS.items():
-        if data.startswith(mark) and (
-            text := _decode_as(encoding, data.removeprefix(mark), mark=True)
-        ):
+        rest = data.removeprefix(mark)
+        if rest != data and (text := _decode_as(encoding, rest, mark=True)):
             return text
     if b"\0" in data[:8000]:
         return None
@@ -70,12 +70,10 @@ def _decode_as(encoding: str, data: bytes, *, mark: bool) -> Text | None:
 
 
 def _encoding_of(path: str, data: bytes) -> str:
-    if not path.endswith((".py", ".pyi")):
-        return "latin-1"
-    try:
-        return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
-    except SyntaxError:
-        return "latin-1"
+    with suppress(SyntaxError):
+        if path.endswith((".py", ".pyi")):
+            return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+    return "latin-1"
 
 
 class Globs:

@@ -222,12 +222,11 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
     return "".join([*kept, *new, *lines[start + taken :]])
 
 
-def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+def _opcodes(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """The changes from `old` to `new`, as difflib's opcodes."""
     if len(old) * len(new) > _MOST_PAIRS:
         return [("replace", 0, len(old), 0, len(new))]
-    steps = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return [(kind, i, j, k, end) for kind, i, j, k, end in steps]
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
 def _positions(bare: list[str], search: list[str], form: Callable[[str], str]) -> list[int]:

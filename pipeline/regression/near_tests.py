@@ -119,17 +119,10 @@ class NearFiles:
         paths = [path for path in changed if path in self._codebase.files]
         if not self._codebase.commit or not paths:
             return {}
-        options = (
-            "-n300",
-            "--format=%x01",
-            "--name-only",
-            "--no-renames",
-            "--min-parents=1",
-            "--full-diff",
-        )
+        options = ("-n300", "--name-only", "--no-renames", "--min-parents=1", "--full-diff")
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
-                found = await read_log(self._codebase, *options, paths=paths)
+                found = await read_log(self._codebase, "--format=%x01", *options, paths=paths)
         except (GitFailed, TimeoutError):
             return {}
         return count_together(found.decode("utf-8", "replace"), changed)

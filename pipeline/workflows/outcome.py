@@ -33,7 +33,6 @@ class Models:
     scout_counter: TokenCounter = ESTIMATOR
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers of a mixture, by the names that its generators give them."""
-    """Helps to order the files by similarity to the issue; None: words alone decide."""
 
 
 class EffectiveSetup(Frozen):

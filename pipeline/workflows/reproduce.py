@@ -260,12 +260,7 @@ class ReproductionStep:
         return await load_or_run(self._resources.store, key, RungResult, work)
 
     async def _ask(
-        self,
-        issue: Issue,
-        judged: Judgement,
-        script: TestScript,
-        plan: TestPlan | None,
-        at: int,
+        self, issue: Issue, judged: Judgement, script: TestScript, plan: TestPlan | None, at: int
     ) -> ReproductionState:
         """Ask for the model's test and description; without a `plan`, only for the description."""
         further = judged.verdict.further[-_MOST_FOUND:]

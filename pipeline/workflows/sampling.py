@@ -90,8 +90,7 @@ def is_enough(
     `sources` is how many kinds of machines and models have drawn samples (`Candidate.origin`).
     Copies of one make the same mistakes: where there are several, two of them must agree.
 
-    The paper always draws all samples. `LEAST` is where one more required agreement no longer
-    pays: `make bench ONLY=stopping` prints what each saves and loses.
+    The paper always draws all samples.
     """
     group = agreeing_candidates(table, independent)
     found = {table.candidates[c].origin for c in group}

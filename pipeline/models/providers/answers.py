@@ -6,7 +6,6 @@ reference says: nothing is believed before it was looked at, and nothing raises.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Final, cast
 
 from pipeline.data.types import Usage
@@ -175,13 +174,8 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if abs(value) < _LARGEST and isfinite(value) else None
-
-
 def _count(value: object) -> int | None:
     """A number of tokens; None if it is not one."""
-    number = _number(value)
-    return int(number) if number is not None and number >= 0 else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value < _LARGEST else None

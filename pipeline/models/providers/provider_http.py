@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import httpx2
@@ -339,15 +339,8 @@ def translate_error(service: str, error: Exception, key: str = "") -> ModelError
     return refusal.to_error(service, key) if refusal else _connection_error(service, error)
 
 
-class StreamState(Protocol):
-    """What a stream has delivered so far."""
-
-    @property
-    def usage(self) -> Usage | None: ...
-
-
 @contextmanager
-def keep_usage_on_cancel(state: StreamState) -> Generator[None]:
+def keep_usage_on_cancel(state: Answer) -> Generator[None]:
     """Wraps reading a stream: `usage_of` a cancellation returns what was counted by then."""
     try:
         yield
