@@ -60,6 +60,13 @@ class People:
             await self.label(issue)
         return issue
 
+    async def add_repo_with_issue(
+        self, *, config: str = "", label: bool = False
+    ) -> tuple[Repo, Issue]:
+        """The usual repository, in which a stranger opens an issue; see `open_issue`."""
+        repo = self.add_repo(config=config)
+        return repo, await self.open_issue(repo, label=label)
+
     async def label(self, issue: Issue, by: str = MAINTAINER, suffix: str = "") -> None:
         await self.hub.add_label(issue, self.settings.label + suffix, by)
 

@@ -19,8 +19,7 @@ from tests.support.hub import SECRET, ref_of, settings_for
 
 
 async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     comment = await bot.say(issue, "/capuchin fix\nThe cause is in shop.py.")
     run = await bot.run_of(issue)
     assert (run.status, run.asked_by) == (RunStatus.OPENED_PULL_REQUEST, "alice")
@@ -58,8 +57,7 @@ async def test_an_unknown_verb_is_answered_with_the_nearest(
 
 
 async def test_a_bots_comment_is_no_command_and_neither_is_our_own(bot: BotHarness) -> None:
-    repo = bot.add_repo(config="trust: ['renovate-bot', write]\n")
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(config="trust: ['renovate-bot', write]\n")
     other = bot.hub.add_user("renovate-bot")
     other.type = "Bot"
     repo.grant(other.login, "write")
@@ -143,8 +141,7 @@ async def test_a_comment_that_was_deleted_meanwhile_is_obeyed_all_the_same(bot: 
 
 
 async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.say(issue, "/capuchin status")
     assert "$" not in bot.comments_of(issue)[0]
     bot.runner.go_on.clear()
@@ -178,8 +175,7 @@ async def test_where_it_is_switched_off_nothing_is_said(bot: BotHarness) -> None
 
 
 async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.runner.go_on.clear()
     async with bot.working():
         await bot.comment(issue, "/capuchin plan")
@@ -194,8 +190,7 @@ async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: B
 
 
 async def test_a_label_for_more_than_the_run_under_way_waits_too(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.runner.go_on.clear()
     async with bot.working():
         await bot.label(issue, suffix=":dry-run")
@@ -207,8 +202,7 @@ async def test_a_label_for_more_than_the_run_under_way_waits_too(bot: BotHarness
 
 
 async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.ask_by_label(issue, suffix=":dry-run")
     (said,) = bot.comments_of(issue)
     for words in ("- `shop.py`", "raise SystemExit(2)", "total(1, 2) is -1", "at most $4.00"):
@@ -231,8 +225,7 @@ async def test_the_name_and_the_label_are_the_operators(start_bot: StartBot) -> 
 
 
 async def test_auto_opens_a_pull_request_that_is_ready_for_review(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.hub.assign(issue, "bob", "alice")
     await bot.ask_by_label(issue, suffix=":auto")
     assert [pull.draft for pull in repo.pulls] == [False]

@@ -209,8 +209,7 @@ async def test_an_existing_or_forbidden_configuration_is_reported(bot: BotHarnes
 
 @pytest.mark.parametrize("path", ["/git/refs", "/pulls", "/issues/1/comments"])
 async def test_a_lost_answer_proposes_nothing_twice(bot: BotHarness, path: str) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     where = f"/repos/acme/shop{path}"
     bot.hub.faults.fail_next("POST", where, status=502, after_effect=True)
     await bot.say(issue, "/capuchin config propose")

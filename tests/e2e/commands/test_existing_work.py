@@ -42,8 +42,7 @@ async def seen(bot: BotHarness, issue: Issue, how: str) -> str:
     [("assigned", "label"), ("pull", "again"), ("url", "anyway"), ("branch", "label")],
 )
 async def test_it_asks_first_and_goes_on_when_told_to(bot: BotHarness, how: str, on: str) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     words = await seen(bot, issue, how)
     before = len(repo.pulls)
     await bot.ask_by_label(issue)
@@ -62,8 +61,7 @@ async def test_it_asks_first_and_goes_on_when_told_to(bot: BotHarness, how: str,
 
 
 async def test_a_stranger_cannot_confirm(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await seen(bot, issue, "assigned")
     await bot.ask_by_label(issue)
     await bot.say(issue, "/capuchin fix anyway", by="mallory")
@@ -74,8 +72,7 @@ async def test_a_stranger_cannot_confirm(bot: BotHarness) -> None:
     "body", ["See #1.", "Fixes #12", "Fixes other/shop#1", "prefixes #1", "Fixes: #2"]
 )
 async def test_a_pull_request_that_only_mentions_it_is_no_sign(bot: BotHarness, body: str) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await pull_by(bot, repo, body)
     await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
@@ -84,8 +81,7 @@ async def test_a_pull_request_that_only_mentions_it_is_no_sign(bot: BotHarness, 
 async def test_a_closed_pull_request_and_being_assigned_oneself_are_no_signs(
     bot: BotHarness,
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await pull_by(bot, repo, "Fixes #1")
     await bot.hub.close_issue(repo.pulls[0], "bob")
     await bot.hub.assign(issue, "alice", "alice")
@@ -94,8 +90,7 @@ async def test_a_closed_pull_request_and_being_assigned_oneself_are_no_signs(
 
 
 async def test_a_locked_issue_is_left_alone_until_somebody_insists(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     issue.locked = True
     await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
@@ -107,8 +102,7 @@ async def test_a_locked_issue_is_left_alone_until_somebody_insists(bot: BotHarne
 async def test_our_own_open_pull_request_is_known_as_ours_and_replaced_on_demand(
     bot: BotHarness,
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     for _ in range(2):
         await bot.ask_by_label(issue)
     (first,) = repo.pulls

@@ -27,8 +27,7 @@ async def test_pull_requests_of_others_are_judged_by_the_tests_they_bring_and_no
 
 
 async def judged(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo, label=False)
+    repo, issue = await bot.add_repo_with_issue()
     wrong = await pull_of(bot, repo, "devbot", {"shop/till.py": NOT_RIGHT})
     tested = {"shop/till.py": RIGHT, "tests/test_total.py": TEST}
     right = await pull_of(bot, repo, "carol", tested)
@@ -73,8 +72,7 @@ async def test_judge_says_what_it_needs_and_who_may_not(recorded_bot: BotHarness
 async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     recorded_bot: BotHarness,
 ) -> None:
-    repo = recorded_bot.add_repo()
-    issue = await recorded_bot.open_issue(repo)
+    repo, issue = await recorded_bot.add_repo_with_issue(label=True)
     first = await recorded_bot.solve(issue)
     (pull,) = repo.pulls
     chosen_head, asked = pull.head_sha, len(recorded_bot.llm.requests)
@@ -143,8 +141,7 @@ async def test_use_without_a_pull_request_of_ours_is_answered_in_a_sentence(
     start_recorded_bot: StartBot,
 ) -> None:
     async with start_recorded_bot(shop.answers(RecordedAnswer(call="testing", reply="no"))) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo, label=False)
+        repo, issue = await bot.add_repo_with_issue()
         pull = await pull_of(bot, repo, "eve", {"shop/till.py": RIGHT})
         pull.body = f"<!-- capuchin:run={'a' * 32} -->"
         for place in (issue, pull):
@@ -200,8 +197,7 @@ async def explained(bot: BotHarness) -> str:
 
 async def test_what_explain_lists_is_what_use_counts(bot: BotHarness) -> None:
     bot.runner.answer = selection_of_three()
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.ask_by_label(issue)
     (pull,) = repo.pulls
     bot.runner.answer = NoFix(reason="not sure enough")
@@ -239,8 +235,7 @@ async def test_the_honest_one_of_strangers_pull_requests_is_chosen(
     script = RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT)
     choice = RecordedAnswer(call="selecting", reply="<choice>1</choice>")
     async with start_recorded_bot(shop.answers(script, choice)) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo, label=False)
+        repo, issue = await bot.add_repo_with_issue()
 
         async def send(branch: str, files: dict[str, tuple[str, str]]) -> int:
             return (await fork_pull(bot.hub, repo, files, branch)).number

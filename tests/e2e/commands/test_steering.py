@@ -19,8 +19,7 @@ async def test_what_a_trusted_person_says_reaches_what_begins_later(
     start_recorded_bot: StartBot, by: str
 ) -> None:
     async with start_recorded_bot(shop.answers(SLOW_TEST, shop.RIGHT_AT_ONCE)) as bot:
-        repo = bot.add_repo(config=shop.ONE_SAMPLE)
-        issue = await bot.open_issue(repo)
+        issue = await bot.open_issue(bot.add_repo(config=shop.ONE_SAMPLE))
 
         def calls(stage: str) -> list[str]:
             found = [one for one in bot.llm.requests if one.call.startswith(stage)]
@@ -75,8 +74,7 @@ async def test_further_samples_are_drawn_beside_those_of_a_finished_run(
     one_sample_bot: BotHarness,
 ) -> None:
     bot = one_sample_bot
-    repo = bot.add_repo(config=shop.ONE_SAMPLE)
-    issue = await bot.open_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(config=shop.ONE_SAMPLE, label=True)
     first = await bot.solve(issue)
     asked = len(bot.llm.requests)
     await bot.say(issue, "/capuchin more 1")

@@ -118,8 +118,7 @@ async def test_stop_without_a_run_says_so(bot: BotHarness) -> None:
 
 
 async def test_stop_ends_what_waits_for_the_run_as_well(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.runner.go_on.clear()
     async with bot.working():
         await bot.comment(issue, "/capuchin plan")
@@ -145,8 +144,7 @@ async def test_a_stranger_stops_nothing(bot: BotHarness) -> None:
 
 @pytest.mark.spine
 async def test_a_stop_before_the_pull_request_takes_the_branch_back(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.hub.faults.fail_next("POST", "/repos/acme/shop/pulls", status=None, delay_s=3_600)
     async with bot.working():
         await bot.label(issue)
@@ -159,8 +157,7 @@ async def test_a_stop_before_the_pull_request_takes_the_branch_back(bot: BotHarn
 async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_reported(
     bot: BotHarness,
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     path = "/repos/acme/shop/pulls/2/requested_reviewers"
     bot.hub.faults.fail_next("POST", path, status=None, delay_s=3_600)
     async with bot.working():

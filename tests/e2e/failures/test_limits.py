@@ -117,8 +117,7 @@ async def test_the_repositories_of_an_owner_share_the_budget(start_bot: StartBot
 
 async def test_a_minute_has_a_budget_too_which_needs_no_notice(start_bot: StartBot) -> None:
     async with start_bot(minute_writes=2) as bot:
-        repo = bot.add_repo()
-        issue = await bot.report_issue(repo)
+        repo, issue = await bot.add_repo_with_issue()
         async with bot.parts.github.open_repository(ref_of(repo), about=issue.number) as opened:
             for text in ("one", "two"):
                 await opened.issues.comment_once(issue.number, text, text)

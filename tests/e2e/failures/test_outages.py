@@ -21,8 +21,7 @@ PERMISSION = "/repos/acme/shop/collaborators/*/permission"
 
 
 async def test_a_502_after_the_pull_request_was_created(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.hub.faults.fail_next("POST", "/repos/acme/shop/pulls", status=502, after_effect=True)
     await bot.ask_by_label(issue)
     assert bot.hub.faults.pending == []

@@ -47,8 +47,7 @@ def causes() -> Iterator[list[str]]:
 
 
 async def labelled(bot: BotHarness) -> tuple[Repo, Issue]:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.label(issue)
     return repo, issue
 
@@ -63,8 +62,7 @@ def assert_failed(run: Run, failure: Failure) -> None:
 async def test_a_permission_that_was_not_accepted_is_named_with_the_place_to_accept_it(
     bot: BotHarness, permission: str, granted: str | None
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     one = installation_of(repo)
     wanted = one.permissions.pop(permission)
     if granted:
@@ -84,8 +82,7 @@ async def test_a_permission_that_was_not_accepted_is_named_with_the_place_to_acc
 async def test_without_the_permission_to_write_comments_the_log_says_so(
     bot: BotHarness, causes: list[str]
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     installation_of(repo).permissions |= {"issues": "read", "pull_requests": "read"}
     await bot.label(issue)
     assert_failed(await bot.solve(issue), Failure.PERMISSION_MISSING)

@@ -32,8 +32,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
     recording = shop.answers(SLOW)
     # Long enough to lose no lease while the machine is busy: that would be one start more.
     async with start_recorded_bot(recording, lease_seconds=SECONDS) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         with run_worker(bot.settings) as first:
             await bot.until(lambda: asked_for(bot, "editing/1", 1))
             first.send_signal(signal.SIGKILL)
@@ -59,8 +58,7 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
 ) -> None:
     # Long enough to lose no lease while the machine is busy: that would be one start more.
     async with start_recorded_bot(shop.answers(SLOW), lease_seconds=SECONDS) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         with run_worker(bot.settings) as old:
             await bot.until(lambda: asked_for(bot, "editing/1", 1))
             old.send_signal(signal.SIGTERM)
@@ -89,8 +87,7 @@ async def nothing_left(daemon: docker.APIClient, run: Run) -> bool:
 
 
 async def test_a_token_that_expires_on_the_way_is_renewed(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.runner.go_on.clear()
     async with bot.working():
         await bot.label(issue)
@@ -110,8 +107,7 @@ EFFECTS = ["POST comments", "POST reactions", "DELETE capuchin"]
 async def test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace(
     bot: BotHarness, manual_bot: BotHarness, effect: int
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.hub.assign(issue, "bob", "alice")
     await bot.label(issue)
     asked = await bot.run_of(issue)

@@ -1,5 +1,6 @@
 """What several tests of our pull requests begin with and look at."""
 
+from capuchin_demo.hub.check_actions import report_check
 from capuchin_demo.hub.state import Pull, Repo
 from tests.e2e.harness import BotHarness
 from tests.support.data.diffs import diff_of
@@ -19,6 +20,12 @@ async def open_pull(bot: BotHarness, config: str = "") -> tuple[Repo, Pull]:
     await bot.settle()
     (pull,) = repo.pulls
     return repo, pull
+
+
+async def finish_check(bot: BotHarness, pull: Pull, conclusion: str, **more: str) -> None:
+    """Another App's check run ends on the head, and the bot settles."""
+    await report_check(bot.hub, pull, conclusion, **more)
+    await bot.settle()
 
 
 def thread_replies(bot: BotHarness, pull: Pull) -> list[tuple[int | None, str]]:

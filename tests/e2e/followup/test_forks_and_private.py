@@ -24,8 +24,7 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(start_bot: StartBot
 
 
 async def test_a_fork_with_a_branch_of_our_name_is_not_taken_for_ours(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     theirs = await fork_pull(bot.hub, repo, THEIRS, "capuchin/issue-1-total-subtracts")
     await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST

@@ -207,8 +207,7 @@ async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
     bot: BotHarness, part: str
 ) -> None:
     """The webhook was lost: the person who asked is asked again, and nothing begins."""
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     async with bot.without_webhooks():
         await bot.label(issue)
         await bot.hub.edit_issue(issue, "bob", **{part: "Delete the tests"})

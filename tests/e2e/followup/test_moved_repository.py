@@ -84,8 +84,7 @@ async def test_statistics_and_quotas_go_on(start_bot: StartBot, move: Move) -> N
 @moves
 @pytest.mark.parametrize("heard", [True, False])
 async def test_a_run_at_work_goes_on(bot: BotHarness, move: Move, *, heard: bool) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     bot.runner.go_on.clear()
     async with bot.working():
         await bot.label(issue)

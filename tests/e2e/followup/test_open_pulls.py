@@ -22,7 +22,7 @@ from pipeline.workflows.revise import Revision
 from pipeline.workflows.verify import Verification
 from sandbox.frozen import replace
 from sandbox.program import Execution
-from tests.e2e.followup.steps import open_pull
+from tests.e2e.followup.steps import finish_check, open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
 from tests.support.github.hub_state import Rules
@@ -53,15 +53,12 @@ def shas(repo: Repo) -> list[str]:
 async def test_a_draft_becomes_ready_when_the_repositorys_checks_pass(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     assert pull.draft
-    await report_check(bot.hub, pull, "failure", name="lint")
-    await bot.settle()
+    await finish_check(bot, pull, "failure", name="lint")
     assert pull.draft
-    await report_check(bot.hub, pull, "success", name="lint")
-    await bot.settle()
+    await finish_check(bot, pull, "success", name="lint")
     assert not pull.draft
     pull.draft = True  # a person thinks better of it
-    await report_check(bot.hub, pull, "success", name="lint")
-    await bot.settle()
+    await finish_check(bot, pull, "success", name="lint")
     assert pull.draft
 
 
@@ -70,16 +67,14 @@ async def test_a_draft_stays_what_the_repository_says(
     bot: BotHarness, config: str, draft: bool
 ) -> None:
     _, pull = await open_pull(bot, config)
-    await report_check(bot.hub, pull, "success")
-    await bot.settle()
+    await finish_check(bot, pull, "success")
     assert pull.draft is draft
 
 
 async def test_without_evidence_a_draft_stays_one(bot: BotHarness) -> None:
     bot.runner.after = [FAILS]
     _, pull = await open_pull(bot)
-    await report_check(bot.hub, pull, "success")
-    await bot.settle()
+    await finish_check(bot, pull, "success")
     assert pull.draft
 
 
@@ -139,27 +134,21 @@ async def look_again(bot: BotHarness, pull: Pull, delivery: str) -> None:
 async def test_a_quick_check_is_not_the_ci(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
     queue_suite(bot.hub, pull)
-    await report_check(bot.hub, pull, "success", name="licence/agreement", app="cla")
-    await bot.settle()
+    await finish_check(bot, pull, "success", name="licence/agreement", app="cla")
     assert pull.draft
-    await report_check(bot.hub, pull, "failure")
-    await bot.settle()
+    await finish_check(bot, pull, "failure")
     assert pull.draft
-    await report_check(bot.hub, pull, "success")
-    await bot.settle()
+    await finish_check(bot, pull, "success")
     assert not pull.draft
 
 
 async def test_a_check_that_fails_later_makes_it_a_draft_until_it_passes(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
-    await report_check(bot.hub, pull, "success", name="lint")
-    await bot.settle()
+    await finish_check(bot, pull, "success", name="lint")
     assert not pull.draft
-    await report_check(bot.hub, pull, "failure", app="slow")
-    await bot.settle()
+    await finish_check(bot, pull, "failure", app="slow")
     assert pull.draft
-    await report_check(bot.hub, pull, "success", app="slow")
-    await bot.settle()
+    await finish_check(bot, pull, "success", app="slow")
     assert not pull.draft
 
 
@@ -176,8 +165,7 @@ async def test_a_ci_that_sets_commit_statuses_is_waited_for_too(bot: BotHarness)
     await report_status(bot.hub, pull, "success", context="ci/tests")
     await bot.settle()
     assert pull.draft
-    await report_check(bot.hub, pull, "success")
-    await bot.settle()
+    await finish_check(bot, pull, "success")
     assert not pull.draft
 
 
@@ -278,8 +266,7 @@ async def test_somebody_elses_pull_request_is_none_of_our_business(bot: BotHarne
     await bot.hub.commit(repo, "work", {"x.py": "x = 1\n"}, "Work", "alice")
     pull: Pull = await bot.hub.open_pull(repo, "work", "Work", "alice")
     await bot.hub.review(pull, "tina", "No.", "CHANGES_REQUESTED", [("x.py", 1, "Why?")])
-    await report_check(bot.hub, pull, "success")
-    await bot.settle()
+    await finish_check(bot, pull, "success")
     assert (bot.comments_of(pull), repo.check_runs[0].suite.app, shas(repo)) == (
         [],
         "ci",

@@ -25,8 +25,7 @@ async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
 async def test_an_issue_that_wears_it_is_left_alone_until_it_is_taken_off(
     bot: BotHarness, how: str
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     await bot.label(issue, suffix=":Disabled")
     await (bot.label(issue) if how == "label" else bot.comment(issue, "/capuchin fix anyway"))
     await bot.settle()
@@ -53,8 +52,7 @@ async def test_a_pull_request_that_wears_it_is_neither_followed_nor_closed(bot: 
 @pytest.mark.parametrize("heard", ["webhook", "sweep"])
 async def test_put_on_during_a_run_it_stops_that(start_bot: StartBot, heard: str) -> None:
     async with start_bot(missed_seconds=0.2) as bot:
-        repo = bot.add_repo()
-        issue = await bot.report_issue(repo)
+        repo, issue = await bot.add_repo_with_issue()
         bot.runner.go_on.clear()
         async with bot.working(find_missed=heard == "sweep"):
             await bot.label(issue)

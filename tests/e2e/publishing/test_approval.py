@@ -8,8 +8,7 @@ from tests.e2e.people import MAINTAINER
 async def test_an_edit_waits_for_a_trusted_persons_word_and_is_then_published(
     bot: BotHarness,
 ) -> None:
-    repo = bot.add_repo(config="publish: approval\n")
-    issue = await bot.open_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(config="publish: approval\n", label=True)
     waits = await bot.solve(issue)
     assert waits.status is RunStatus.NEEDS_CONFIRMATION
     (said,) = bot.comments_of(issue)

@@ -129,8 +129,7 @@ async def test_a_review_is_followed_after_the_workflows_changed(bot: BotHarness)
 
 
 async def test_another_edit_is_used_after_the_workflows_changed(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(label=True)
     await bot.settle()
     (pull,) = repo.pulls
     await bot.hub.commit(repo, "main", {WORKFLOW: "on: push\n"}, "Add CI", "alice")

@@ -120,8 +120,7 @@ async def test_retry_anyway_starts_from_scratch(bot: BotHarness) -> None:
 
 
 async def test_a_swap_that_github_refuses_can_be_tried_again(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(label=True)
     await bot.settle()
     (pull,) = repo.pulls
     bot.hub.rules[repo.id] = Rules(secrets=("return b + a",))

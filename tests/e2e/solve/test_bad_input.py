@@ -23,8 +23,7 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:
 
 @pytest.mark.parametrize("end", ["close_issue", "delete_issue"])
 async def test_an_issue_that_is_gone_before_the_run(bot: BotHarness, end: str) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(label=True)
     await getattr(bot.hub, end)(issue, "alice")
     run = await bot.solve(issue)
     assert run.status is RunStatus.STOPPED
@@ -33,8 +32,7 @@ async def test_an_issue_that_is_gone_before_the_run(bot: BotHarness, end: str) -
 
 
 async def test_a_repository_that_unpacks_without_end(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
-    issue = await recorded_bot.open_issue(repo, label=False)
+    repo, issue = await recorded_bot.add_repo_with_issue()
     bomb = commit_bomb(repo.git.path, widths=[1000, 1000, 1000, 1000])
     git(repo.git.path, "update-ref", "refs/heads/main", bomb)
     await recorded_bot.label(issue)
@@ -54,8 +52,7 @@ async def test_a_repository_without_code(recorded_bot: BotHarness) -> None:
 
 async def test_a_model_that_does_not_take_our_key(start_recorded_bot: StartBot) -> None:
     async with start_recorded_bot(shop.answers(RecordedAnswer(call="*", status=401))) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         run = await bot.solve(issue)
         assert run.failure is Failure.MODEL_MISCONFIGURED
         assert_told(repo, issue, run, "key")
@@ -64,8 +61,7 @@ async def test_a_model_that_does_not_take_our_key(start_recorded_bot: StartBot) 
 async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> None:
     nowhere = "openai:m@http://127.0.0.1:9/v1"
     async with start_recorded_bot(solver_model=nowhere, patience_seconds=0) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         run = await bot.solve(issue)
         assert run.failure is Failure.MODEL_UNAVAILABLE
         assert_told(repo, issue, run)
@@ -75,8 +71,7 @@ async def test_docker_is_down(
     start_recorded_bot: StartBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with start_recorded_bot(patience_seconds=0) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         with monkeypatch.context() as patch:
             patch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
             run = await bot.solve(issue)
@@ -90,16 +85,14 @@ async def test_docker_is_down(
 async def test_an_edit_that_leaves_the_repository(start_recorded_bot: StartBot, path: str) -> None:
     escape = RecordedAnswer(call="editing", reply=shop.edit("x = 1", path=path, before=""))
     async with start_recorded_bot(shop.answers(escape)) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         run = await bot.solve(issue)
         assert (run.status, run.no_fix) == (RunStatus.NO_FIX, "no edit")
         assert_told(repo, issue, run)
 
 
 async def test_the_same_label_delivered_twice_makes_one_run(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(label=True)
     await bot.hub.redeliver(bot.hub.deliveries[-1])
     await bot.settle()
     await bot.hub.redeliver(bot.hub.deliveries[1])

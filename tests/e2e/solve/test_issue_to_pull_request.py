@@ -34,8 +34,7 @@ SECTIONS = (
 async def test_a_labelled_issue_becomes_a_pull_request(
     recorded_bot: BotHarness, tmp_path: Path
 ) -> None:
-    repo = recorded_bot.add_repo()
-    issue = await recorded_bot.open_issue(repo)
+    repo, issue = await recorded_bot.add_repo_with_issue(label=True)
     run = await recorded_bot.solve(issue)
     assert run.status is RunStatus.OPENED_PULL_REQUEST, run
     branch, body = recorded_bot.only_pull_request(repo)

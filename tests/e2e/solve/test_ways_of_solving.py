@@ -217,8 +217,7 @@ async def test_what_no_script_can_show_gets_an_honest_answer(
     said = f"<no_issue>\n{kind}\nSee the @docs of total().\n</no_issue>"
     answers = shop.answers(RecordedAnswer(call="testing", reply=said))
     async with start_recorded_bot(answers) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
+        repo, issue = await bot.add_repo_with_issue(label=True)
         run = await bot.solve(issue)
         assert run.status is RunStatus.NO_FIX
         (told,) = bot.comments_of(issue)

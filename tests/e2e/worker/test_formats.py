@@ -54,8 +54,7 @@ async def interrupt(bot: BotHarness, issue: Issue) -> Run:
 async def test_a_run_of_another_format_begins_anew_and_says_so(
     bot: BotHarness, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
-    repo = bot.add_repo()
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue()
     first = await interrupt(bot, issue)
     await resave(bot, first, number)
     await bot.settle()

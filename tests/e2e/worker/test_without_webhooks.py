@@ -156,8 +156,7 @@ async def test_a_cancelled_job_says_on_the_issue_that_it_stopped(
 async def test_with_a_redis_that_lasts_a_later_job_goes_on(one_sample_bot: BotHarness) -> None:
     """An edit that waits for approval, a command, and a draft whose checks pass."""
     bot = one_sample_bot
-    repo = bot.add_repo(config=f"{shop.ONE_SAMPLE}publish: approval\n")
-    issue = await bot.report_issue(repo)
+    repo, issue = await bot.add_repo_with_issue(config=f"{shop.ONE_SAMPLE}publish: approval\n")
     async with bot.without_webhooks():
         await bot.label(issue)
         code, outputs, err = await _run_action(bot, issue.html_path)
