@@ -25,7 +25,7 @@ from sandbox.environment.recipe import Attempt
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.layout import LABEL_RUN
-from sandbox.program import Execution, Limits, python_script
+from sandbox.program import Execution, Limits, Program, python_script
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 
@@ -141,6 +141,13 @@ async def build_environment(
     """The image of the request's tree, installed by the plan's first attempt if none is given."""
     attempt = attempt or (await plan_attempts(request))[0]
     return await engine.prepare(request, attempt, on_progress=on_progress)
+
+
+async def run_in(engine: Engine, request: EnvironmentRequest, program: Program) -> Execution:
+    """Run one program in the environment of the request."""
+    image = await build_environment(engine, request)
+    async with engine.open(image, run_id=request.run_id) as sandbox:
+        return await sandbox.run(program)
 
 
 async def prepare_package_image(engine: Engine, directory: Path) -> str:

@@ -12,7 +12,6 @@ from uuid import uuid4
 import docker
 import pytest
 
-from pipeline.languages.detect import plan_attempts
 from sandbox.docker import build_steps as disk
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.docker.registry import NotFetched, Registry
@@ -29,6 +28,7 @@ from tests.support.docker import (
     containers_of,
     gateway_of,
     make_tree,
+    run_in,
 )
 from tests.support.registry import LocalRegistry
 
@@ -191,12 +191,9 @@ ENTRYPOINT ["false"]
 """
     tree = make_tree(tmp_path, {**PACKAGE, "ci/Dockerfile": dockerfile})
     seen = "ls /srv > seen; echo $SHOP_MODE > mode; cat /tmp/as /tmp/at /srv/made/word > ran"
-    image = await build_environment(
-        engine, EnvironmentRequest(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
-    )
+    request = EnvironmentRequest(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
     ask = "cat seen /srv/who ran mode; id -u; tool; pwd; echo $SHOP_MODE $HOME; command -v python"
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(Program(["sh", "-c", ask]))
+    run = await run_in(engine, request, Program(["sh", "-c", ask]))
     assert run.output.splitlines() == [
         *("bin", "here", "made", "there.toml", "venv", "who", "0"),
         *("nobody", "/srv/here", "default", "of the image"),
@@ -210,9 +207,7 @@ async def test_system_packages_come_through_the_proxy_beside_the_build(
 ) -> None:
     files = {**PACKAGE, ".github/workflows/test.yml": WORKFLOW.replace("NAME", "hello")}
     request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
-    image = await build_environment(engine, request, (await plan_attempts(request))[0])
-    async with engine.open(image, run_id=run_id) as sandbox:
-        assert "Hello, world!" in (await sandbox.run(Program(["hello"]))).output
+    assert "Hello, world!" in (await run_in(engine, request, Program(["hello"]))).output
 
 
 async def test_of_alternative_system_packages_the_first_that_debian_has_is_installed(
@@ -223,9 +218,7 @@ async def test_of_alternative_system_packages_the_first_that_debian_has_is_insta
     monkeypatch.setattr("pipeline.languages.python.install.COMPILER", compiler)
     setup = "from setuptools import setup  # no Extension()\nsetup(name='shop', version='1')\n"
     request = EnvironmentRequest(make_tree(tmp_path, {"setup.py": setup, "a.c": ""}), run_id=run_id)
-    image = await build_environment(engine, request, (await plan_attempts(request))[0])
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(Program(["sh", "-c", "hello && ls /usr/games"]))
+    run = await run_in(engine, request, Program(["sh", "-c", "hello && ls /usr/games"]))
     assert run.output == "Hello, world!\nsl\n"
 
 
@@ -234,7 +227,6 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
 ) -> None:
     files = {**PACKAGE, ".github/workflows/test.yml": WORKFLOW.replace("NAME", "cowsay")}
     request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
-    attempt = (await plan_attempts(request))[0]
     asked = 0
 
     def answer_nothing(*_: object, **__: object) -> bool:
@@ -246,7 +238,7 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
         "sandbox.docker.build_image.EnvironmentBuild._build_packages", answer_nothing
     )
     for number in (1, 2):
-        image = await build_environment(engine, request, attempt)
+        image = await build_environment(engine, request)
         assert asked == number
     async with engine.open(image, run_id=run_id) as sandbox:
         assert (await sandbox.run(Program(["python", "-c", "import shop"]))).exit_code == 0

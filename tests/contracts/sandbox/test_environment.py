@@ -33,6 +33,7 @@ from tests.support.docker import (
     build_environment,
     containers_of,
     make_tree,
+    run_in,
     wait_until_running,
 )
 
@@ -80,9 +81,8 @@ async def test_a_folder_that_the_setup_locks_fails_no_build(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": "X = 7\n"})
     line = f"mkdir -p locked && touch locked/{run_id} && chmod 500 locked"
-    image = await build_environment(engine, EnvironmentRequest(tree, setup=[line], run_id=run_id))
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(python_script("import app; print(app.X)"))
+    request = EnvironmentRequest(tree, setup=[line], run_id=run_id)
+    run = await run_in(engine, request, python_script("import app; print(app.X)"))
     assert run.output == "7\n"
 
 
@@ -98,10 +98,9 @@ async def test_a_release_never_replaces_the_repositorys_own_package(
             "test-requirements.txt": "requests==2.32.*\n",  # which needs a newer idna
         },
     )
-    image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
+    request = EnvironmentRequest(tree, run_id=run_id)
     code = "import idna, importlib.metadata as m; print(idna.OWN, m.version('requests')[:5])"
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(Program(["python", "-I", "-c", code]))
+    run = await run_in(engine, request, Program(["python", "-I", "-c", code]))
     assert run.output == "True 2.32.\n"
 
 
@@ -141,11 +140,9 @@ async def test_a_project_below_the_root_and_a_workspaces_members_are_installed(
         "libs/core/src/graph_core/__init__.py": "import six\n",
     }
     for name, files in {"shop": below, "till": workspace, "graph": sibling}.items():
-        tree = make_tree(tmp_path / name, files)
-        image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
-        async with engine.open(image, run_id=run_id) as sandbox:
-            code = f"import {name}, pytest; print({name}.__file__)"
-            run = await sandbox.run(Program(["python", "-I", "-c", code]))
+        request = EnvironmentRequest(make_tree(tmp_path / name, files), run_id=run_id)
+        code = f"import {name}, pytest; print({name}.__file__)"
+        run = await run_in(engine, request, Program(["python", "-I", "-c", code]))
         assert run.output.startswith("/testbed/")
 
 
@@ -265,11 +262,9 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     line = "env | cut -d= -f1 | sort > seen; grep CapEff /proc/self/status >> seen"
-    image = await build_environment(
-        engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=[line])
-    )
-    async with engine.open(image, run_id="test-env") as sandbox:
-        run = await sandbox.run(Program(["cat", "seen"]))
+    tree = make_tree(tmp_path, {"app.py": ""})
+    request = EnvironmentRequest(tree, setup=[line], run_id="test-env")
+    run = await run_in(engine, request, Program(["cat", "seen"]))
     assert run.output.splitlines()[-1].endswith("0" * 16)
     names = {name for name in run.output.split()[:-2] if not name.startswith(OF_MANAGERS)}
     proxied = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
@@ -288,11 +283,9 @@ async def test_history_stays_out_and_paths_cannot_escape(
     directory = tmp_path / "tree"
     make_tree(directory, {"app.py": "", ".git/config": "x"})
     (directory / "out").symlink_to("/opt/capuchin")
-    image = await build_environment(
-        engine, EnvironmentRequest(tree_of_directory(directory), setup=["true"])
-    )
-    async with engine.open(image, run_id="test-git") as sandbox:
-        run = await sandbox.run(Program(["ls", "-A"]))
+    tree = tree_of_directory(directory)
+    request = EnvironmentRequest(tree, setup=["true"], run_id="test-git")
+    run = await run_in(engine, request, Program(["ls", "-A"]))
     assert run.output.split() == ["__pycache__", "app.py", "out"]
 
 
@@ -300,11 +293,9 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     files = {"app.py": "", "it's (1).py": "x = 2\n" * 400_000, "big\nname.py": "x = 1\n" * 400_000}
-    image = await build_environment(
-        engine, EnvironmentRequest(make_tree(tmp_path, files), setup=["true"])
-    )
-    async with engine.open(image, run_id="test-compiled") as sandbox:
-        run = await sandbox.run(Program(["ls", "__pycache__"]))
+    tree = make_tree(tmp_path, files)
+    request = EnvironmentRequest(tree, setup=["true"], run_id="test-compiled")
+    run = await run_in(engine, request, Program(["ls", "__pycache__"]))
     assert run.output.split() == ["app.cpython-311.pyc"]
 
 
@@ -314,11 +305,10 @@ async def test_packages_are_compiled_and_folders_of_data_stay_as_they_are(
     # pycodestyle's tests read every file in testing/data; poetry-core's copy whole packages.
     files = dict.fromkeys(("src/single.py", "lib/shop/__init__.py", "lib/shop/till.py"), "")
     files |= {"broken/__init__.py": "x =\n", "shop/data/E10.py": "", "tests/data/__init__.py": ""}
-    image = await build_environment(
-        engine, EnvironmentRequest(make_tree(tmp_path, files), setup=["true"])
-    )
-    async with engine.open(image, run_id="test-compiled") as sandbox:
-        run = await sandbox.run(Program(["find", ".", "-name", "*.pyc", "-o", "-path", "*/data/*"]))
+    tree = make_tree(tmp_path, files)
+    request = EnvironmentRequest(tree, setup=["true"], run_id="test-compiled")
+    find = Program(["find", ".", "-name", "*.pyc", "-o", "-path", "*/data/*"])
+    run = await run_in(engine, request, find)
     assert sorted(run.output.split()) == [
         "./lib/shop/__pycache__/__init__.cpython-311.pyc",
         "./lib/shop/__pycache__/till.cpython-311.pyc",
@@ -339,14 +329,13 @@ async def test_what_an_installer_leaves_uncompiled_is_compiled_once(
     )
     setup = [f'python -c "{install}"']
     tree = make_tree(tmp_path, {"app.py": ""})
-    image = await build_environment(engine, EnvironmentRequest(tree, setup=setup))
+    request = EnvironmentRequest(tree, setup=setup, run_id="test-compiled")
     look = (
         "import importlib.util, os; module = importlib.util.find_spec('dep'); "
         "folder = os.path.dirname(module.origin); "
         "print(os.listdir(folder + '/__pycache__'), os.listdir(folder + '/tests'))"
     )
-    async with engine.open(image, run_id="test-compiled") as sandbox:
-        run = await sandbox.run(Program(["python", "-c", look]))
+    run = await run_in(engine, request, Program(["python", "-c", look]))
     assert run.output == "['__init__.cpython-311.pyc'] ['data.py']\n"
 
 

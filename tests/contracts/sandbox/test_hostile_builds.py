@@ -10,14 +10,13 @@ from pathlib import Path
 import docker
 import pytest
 
-from pipeline.languages.detect import plan_attempts
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import EditBuild, Ending, shell_command
 from tests.support.data.language_projects import PROJECTS
-from tests.support.docker import OWNER, gateway_of, make_tree
+from tests.support.docker import OWNER, build_environment, gateway_of, make_tree
 
 ATTACK = """\
 env >seen; cat /proc/*/environ >>seen 2>/dev/null
@@ -89,7 +88,7 @@ async def test_an_install_hook_finds_no_secret_no_host_and_no_place_to_write(
         tree = make_tree(tmp_path, {**HOOKS[tool], "attack.sh": attack})
         setup = SETUP.get(tool, ())
         request = EnvironmentRequest(tree, setup=setup, run_id=run_id, scope=run_id)
-        image = await engine.prepare(request, (await plan_attempts(request))[0])
+        image = await build_environment(engine, request)
         host.setblocking(False)
         with pytest.raises(BlockingIOError):
             host.accept()
@@ -113,7 +112,7 @@ async def test_a_lock_file_that_names_the_intranet_is_refused(
     }
     request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id, scope=run_id)
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(request, (await plan_attempts(request))[0])
+        await build_environment(engine, request)
     assert "10.1.2.3" in failed.value.log
     assert "403" in failed.value.log
 
@@ -138,7 +137,7 @@ async def test_a_build_of_an_edit_that_never_ends_is_stopped_and_told(
     monkeypatch.setattr("sandbox.execution.jobs.BUILD_SECONDS", seconds)
     tree = make_tree(tmp_path, {**files, "till.ex": "1\n"})
     request = EnvironmentRequest(tree, setup=["true"], build=["true"], run_id=run_id, scope=run_id)
-    image = await engine.prepare(request, (await plan_attempts(request))[0])
+    image = await build_environment(engine, request)
     edit = "--- a/till.ex\n+++ b/till.ex\n@@ -1 +1 @@\n-1\n+2\n"
     async with engine.open(image, run_id=run_id, build=build) as sandbox:
         run = await sandbox.run(shell_command("true", diffs=[edit]))

@@ -15,13 +15,19 @@ from typing import Any
 import docker
 import pytest
 
-from pipeline.languages.detect import plan_attempts
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program, python_script
-from tests.support.docker import OWNER, any_engine, build_environment, gateway_of, make_tree
+from tests.support.docker import (
+    OWNER,
+    any_engine,
+    build_environment,
+    gateway_of,
+    make_tree,
+    run_in,
+)
 from tests.support.serving import serve_beside
 from tests.support.texts import texts_of
 
@@ -51,11 +57,9 @@ def locked(manager: str) -> dict[str, str]:
 async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_tests(
     engine: DockerEngine, tmp_path: Path, run_id: str, manager: str
 ) -> None:
-    image = await build_environment(
-        engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **locked(manager)}))
-    )
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(python_script(VERSIONS))
+    tree = make_tree(tmp_path, {"app.py": "", **locked(manager)})
+    request = EnvironmentRequest(tree, run_id=run_id)
+    run = await run_in(engine, request, python_script(VERSIONS))
     assert run.output == "1.15.0 0.4.4\n"
 
 
@@ -152,7 +156,7 @@ async def test_crates_come_from_the_operators_registry_and_are_there_without_a_n
         engine = DockerEngine(DockerOptions(owner=OWNER, build=build))
         request = EnvironmentRequest(tree, run_id=run_id, scope=run_id)
         try:
-            image = await engine.prepare(request, (await plan_attempts(request))[0])
+            image = await build_environment(engine, request)
         except EnvironmentFailed as failed:
             if "not found" in failed.log:
                 pytest.skip("no toolchain of Rust can be had here")
@@ -225,11 +229,8 @@ MATURIN = {
 async def test_a_package_of_each_backend_is_installed_and_linked_to_the_checkout(
     engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
 ) -> None:
-    image = await build_environment(
-        engine, EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
-    )
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(python_script(ASK))
+    request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
+    run = await run_in(engine, request, python_script(ASK))
     assert run.output == "1.2 1 /testbed/pad.py\n"
 
 
@@ -240,9 +241,7 @@ async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
     for name, files in {"meson": MESONPY, "scikit": SCIKIT, "cython": CYTHON}.items():
         # They share the compiler.
         request = EnvironmentRequest(make_tree(tmp_path / name, files), run_id=run_id)
-        image = await build_environment(engine, request)
-        async with engine.open(image, run_id=run_id) as sandbox:
-            said.append((await sandbox.run(python_script(ASK))).output)
+        said.append((await run_in(engine, request, python_script(ASK))).output)
     assert said == ["1.2 1 /testbed/src/pad/__init__.py\n"] * 3
 
 
@@ -291,9 +290,6 @@ async def test_versioneer_tells_the_version_after_the_tag(
         "src/pad/_version.py": VERSION_FILE,
     }
     tree = make_tree(tmp_path, files)
-    image = await build_environment(
-        engine, EnvironmentRequest(tree, run_id=run_id, described="1.2.3-5-gabc1")
-    )
-    async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run(python_script(ASK))
+    request = EnvironmentRequest(tree, run_id=run_id, described="1.2.3-5-gabc1")
+    run = await run_in(engine, request, python_script(ASK))
     assert run.output == "1.2.4.dev5 1 /testbed/src/pad/__init__.py\n"
