@@ -40,6 +40,10 @@ PROFILE = ModelProfile(
 )
 
 
+def question(call: str = "testing/0") -> ModelRequest:
+    return ModelRequest("", SAID, call=call)
+
+
 class Scripted(Model):
     """Answers what it is told to, each reply for a dollar, and watches how many ask at a time."""
 
@@ -73,7 +77,7 @@ async def _metered(model: Scripted, root: Path, ceiling: float = 10) -> tuple[Me
 async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path: Path) -> None:
     metered, meter = await _metered(Scripted(), tmp_path)
     for call in ("testing/0", "testing/1", "ranking/0"):
-        await metered.complete(ModelRequest("", SAID, call=call))
+        await metered.complete(question(call))
     name = "recorded-scripted"
     assert meter.accounts() == (
         Account(stage="testing", model=name, calls=2, usage=DOLLAR + DOLLAR, dollars=2),
@@ -85,34 +89,34 @@ async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path
 async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> None:
     model = Scripted()
     metered, _ = await _metered(model, tmp_path, ceiling=2)
-    await metered.complete(ModelRequest("", SAID, call="testing/0"))
-    await metered.complete(ModelRequest("", SAID, call="testing/1"))
+    await metered.complete(question())
+    await metered.complete(question("testing/1"))
     with pytest.raises(BudgetSpent) as caught:
-        await metered.complete(ModelRequest("", SAID, call="testing/2"))
+        await metered.complete(question("testing/2"))
     assert str(caught.value) == "$2.00 of $2.00 is spent."
     assert model.asked == ["testing/0", "testing/1"]
 
 
 async def test_a_ceiling_that_a_person_raises_holds_from_the_next_call_on(tmp_path: Path) -> None:
     metered, meter = await _metered(Scripted(), tmp_path, ceiling=1)
-    await metered.complete(ModelRequest("", SAID, call="testing/0"))
+    await metered.complete(question())
     await DirStore(tmp_path).save(CEILING_KEY, RaisedCeiling(dollars=2))
-    await metered.complete(ModelRequest("", SAID, call="testing/1"))
+    await metered.complete(question("testing/1"))
     told: list[object] = []
     Meter(DirStore(tmp_path), meter.budget.ceiling, meter.ledger, on_progress=told.append).report()
     assert told == [Spent(2, ceiling=2)]
     with pytest.raises(BudgetSpent) as caught:
-        await metered.complete(ModelRequest("", SAID, call="testing/2"))
+        await metered.complete(question("testing/2"))
     assert str(caught.value) == "$2.00 of $2.00 is spent."
 
 
 async def test_spending_survives_a_crash(tmp_path: Path) -> None:
     metered, _ = await _metered(Scripted(), tmp_path, ceiling=1)
-    await metered.complete(ModelRequest("", SAID, call="testing/0"))
+    await metered.complete(question())
     again, meter = await _metered(Scripted(), tmp_path, ceiling=1)
     assert meter.ledger.dollars == 1
     with pytest.raises(BudgetSpent):
-        await again.complete(ModelRequest("", SAID, call="testing/1"))
+        await again.complete(question("testing/1"))
 
 
 async def test_a_failed_call_costs_what_the_service_had_counted(tmp_path: Path) -> None:
@@ -120,16 +124,14 @@ async def test_a_failed_call_costs_what_the_service_had_counted(tmp_path: Path) 
     metered, meter = await _metered(model, tmp_path)
     for _ in range(2):
         with pytest.raises((ModelUnavailable, ModelMisconfigured)):
-            await metered.complete(ModelRequest("", SAID, call="testing/0"))
+            await metered.complete(question())
     (account,) = meter.accounts()
     assert (account.model, account.calls, account.dollars) == ("scripted", 1, 1)
 
 
 async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: Path) -> None:
     metered, meter = await _metered(Scripted(), tmp_path, ceiling=100)
-    await gather_all(
-        metered.complete(ModelRequest("", SAID, call=f"relevance/{i}")) for i in range(20)
-    )
+    await gather_all(metered.complete(question(f"relevance/{i}")) for i in range(20))
     kept = await DirStore(tmp_path).load("ledger", Ledger)
     assert kept == meter.ledger
     assert meter.ledger.dollars == 20
@@ -138,17 +140,15 @@ async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: 
 async def test_two_models_share_one_purse(tmp_path: Path) -> None:
     first, meter = await _metered(Scripted(), tmp_path, ceiling=1)
     second = MeteredModel(Scripted(), meter)
-    await first.complete(ModelRequest("", SAID, call="relevance/0"))
+    await first.complete(question("relevance/0"))
     with pytest.raises(BudgetSpent):
-        await second.complete(ModelRequest("", SAID, call="testing/0"))
+        await second.complete(question())
 
 
 async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
     model = Scripted()
     throttled = ThrottledModel(model, ConcurrencyWindow(3))
-    await gather_all(
-        throttled.complete(ModelRequest("", SAID, call=f"testing/{i}")) for i in range(10)
-    )
+    await gather_all(throttled.complete(question(f"testing/{i}")) for i in range(10))
     assert model.most_inside == 3
     assert len(model.asked) == 10
 
@@ -156,16 +156,14 @@ async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
 async def test_models_with_the_same_window_share_it() -> None:
     model, window = Scripted(), ConcurrencyWindow(2)
     pair = [ThrottledModel(model, window), ThrottledModel(model, window)]
-    await gather_all(
-        pair[i % 2].complete(ModelRequest("", SAID, call=f"testing/{i}")) for i in range(8)
-    )
+    await gather_all(pair[i % 2].complete(question(f"testing/{i}")) for i in range(8))
     assert model.most_inside == 2
 
 
 async def test_what_passes_by_itself_is_waited_out() -> None:
     model = Scripted(ModelUnavailable("busy"), ModelUnavailable("busy"), "yes")
     throttled = ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0))
-    reply = await throttled.complete(ModelRequest("", SAID, call="testing/0"))
+    reply = await throttled.complete(question())
     assert reply.text == "yes"
     assert throttled.profile is PROFILE
 
@@ -174,7 +172,7 @@ async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> No
     model = Scripted(*[ModelUnavailable("busy")] * 9)
     throttled = ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0))
     with pytest.raises(ModelUnavailable):
-        await throttled.complete(ModelRequest("", SAID, call="testing/0"))
+        await throttled.complete(question())
     assert len(model.asked) == 3
     assert model.inside == 0
 
@@ -182,9 +180,7 @@ async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> No
 async def test_what_retrying_cannot_help_is_not_retried() -> None:
     model = Scripted(ModelMisconfigured("bad key"))
     with pytest.raises(ModelMisconfigured):
-        await ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0)).complete(
-            ModelRequest("", SAID, call="testing/0")
-        )
+        await ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0)).complete(question())
     assert len(model.asked) == 1
 
 
@@ -192,9 +188,7 @@ async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: 
     model = Scripted(*[ModelUnavailable("cut", DOLLAR)] * 9)
     metered, meter = await _metered(model, tmp_path, ceiling=2)
     with pytest.raises(BudgetSpent):
-        await ThrottledModel(metered, ConcurrencyWindow(1), waits=(0,) * 5).complete(
-            ModelRequest("", SAID, call="testing/0")
-        )
+        await ThrottledModel(metered, ConcurrencyWindow(1), waits=(0,) * 5).complete(question())
     assert meter.ledger.dollars == 2
     assert len(model.asked) == 2
 
@@ -215,10 +209,10 @@ class Talking(Scripted):
 async def test_a_reply_may_be_no_longer_than_what_is_left_can_pay(tmp_path: Path) -> None:
     metered, meter = await _metered(Talking(), tmp_path, ceiling=1.5)
     for _ in range(2):
-        await metered.complete(ModelRequest("", SAID, call="testing/0"))
+        await metered.complete(question())
     assert meter.ledger.dollars == pytest.approx(1.5)
     with pytest.raises(BudgetSpent):
-        await metered.complete(ModelRequest("", SAID, call="testing/0"))
+        await metered.complete(question())
 
 
 async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> None:
@@ -227,7 +221,7 @@ async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> Non
 
     async def ask(number: int) -> bool:
         try:
-            await metered.complete(ModelRequest("", SAID, call=f"testing/{number}"))
+            await metered.complete(question(f"testing/{number}"))
         except BudgetSpent:
             return False
         return True
@@ -239,9 +233,9 @@ async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> Non
 
 async def test_what_is_left_is_not_spent_on_a_reply_that_is_too_short(tmp_path: Path) -> None:
     metered, _ = await _metered(Talking(), tmp_path, ceiling=1.005)
-    await metered.complete(ModelRequest("", SAID, call="testing/0"))
+    await metered.complete(question())
     with pytest.raises(BudgetSpent, match=r"\$1.00 of"):
-        await metered.complete(ModelRequest("", SAID, call="testing/0"))
+        await metered.complete(question())
 
 
 async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back(
@@ -251,11 +245,9 @@ async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back
     meter = await Meter.open(store, 9)
     away = Placed(("api.example.org",), ModelUnavailable("down"))
     with pytest.raises(ModelUnavailable):
-        await MeteredModel(away, meter).complete(ModelRequest("", SAID, call="testing/0"))
+        await MeteredModel(away, meter).complete(question())
     assert (await Meter.open(store, 9)).ledger.sent_to == ("api.example.org",)
-    await MeteredModel(Placed(("10.0.0.5",)), meter).complete(
-        ModelRequest("", SAID, call="testing/0")
-    )
+    await MeteredModel(Placed(("10.0.0.5",)), meter).complete(question())
     kept = (await Meter.open(store, 9)).ledger
     assert (kept.sent_to, len(kept.accounts)) == (("api.example.org", "10.0.0.5"), 1)
 
@@ -263,7 +255,7 @@ async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back
 async def test_of_several_calls_at_once_none_is_sent_before_that_is_kept(tmp_path: Path) -> None:
     away, store = Placed(("api.example.org",)), WaitingStore(tmp_path)
     metered = MeteredModel(away, await Meter.open(store, 9))
-    asked = (metered.complete(ModelRequest("", SAID, call=f"testing/{n}")) for n in range(3))
+    asked = (metered.complete(question(f"testing/{n}")) for n in range(3))
     calls = asyncio.create_task(gather_all(asked))
     await store.asked.wait()
     for _ in range(10):
@@ -280,14 +272,14 @@ async def test_who_asks_after_one_that_was_cancelled_while_that_was_kept_keeps_i
     store = WaitingStore(tmp_path)
     meter = await Meter.open(store, 9)
     metered = MeteredModel(Placed(("api.example.org",)), meter)
-    gone = asyncio.create_task(metered.complete(ModelRequest("", SAID, call="testing/0")))
+    gone = asyncio.create_task(metered.complete(question()))
     await store.asked.wait()
     gone.cancel()
     await asyncio.wait([gone])
     store.may_save.set()
     away = Placed(("api.example.org",), ModelUnavailable("down"))
     with pytest.raises(ModelUnavailable):
-        await MeteredModel(away, meter).complete(ModelRequest("", SAID, call="testing/0"))
+        await MeteredModel(away, meter).complete(question())
     assert (await Meter.open(DirStore(tmp_path), 9)).ledger.sent_to == ("api.example.org",)
 
 
@@ -306,7 +298,7 @@ class WaitingStore(DirStore):
 
 async def test_what_nobody_noted_stays_unknown(tmp_path: Path) -> None:
     meter = await Meter.open(DirStore(tmp_path), 9)
-    await MeteredModel(Scripted(), meter).complete(ModelRequest("", SAID, call="testing/0"))
+    await MeteredModel(Scripted(), meter).complete(question())
     assert meter.ledger.sent_to == (UNKNOWN_HOST,)
 
 
@@ -434,5 +426,5 @@ async def test_every_call_is_billable(tmp_path: Path) -> None:
         yield
 
     meter = await Meter.open(DirStore(tmp_path), 9, billable=billable)
-    await MeteredModel(Scripted(), meter).complete(ModelRequest("", SAID, call="testing/0"))
+    await MeteredModel(Scripted(), meter).complete(question())
     assert entered == ["call"]

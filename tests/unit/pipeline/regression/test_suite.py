@@ -57,10 +57,14 @@ async def find_broken(suite: RegressionSuite, diff: str) -> tuple[str, ...] | No
     return report.broken if report else None
 
 
-async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
-    report = await suite_of(shop, *command).compare(diff)
+async def report_of(judge: RegressionSuite | NearbyTests, diff: str) -> SuiteReport:
+    report = await judge.compare(diff)
     assert report is not None
     return report
+
+
+async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
+    return await report_of(suite_of(shop, *command), diff)
 
 
 def test_runs_side_by_side_are_counted_together_until_the_last_of_them_ends(
@@ -213,12 +217,10 @@ async def test_the_test_files_that_other_edits_change_are_near(tmp_path: Path) -
     far = "import pathlib\n\ndef test_far():\n    assert 'len' in pathlib.Path('{}').read_text()\n"
     shop = await opened(tmp_path, {**many, "tests/zoo/test_far.py": far.format("shop/till.py")})
     near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
-    report = await near.compare(BREAKING)
-    assert report is not None
+    report = await report_of(near, BREAKING)
     assert report.broken == ()
     near.shared = ("tests/zoo/test_far.py", "tests/none.py")
-    report = await near.compare(BREAKING)
-    assert report is not None
+    report = await report_of(near, BREAKING)
     assert report.broken == ("tests/zoo/test_far.py::test_far",)
 
 
@@ -389,8 +391,7 @@ SLOW = "import time\n\n\ndef test_slow():\n"
 async def test_of_a_long_suite_the_tests_that_matter_are_run(tmp_path: Path) -> None:
     tests = {"tests/test_slow.py": SLOW + "    time.sleep(600)\n", "tests/test_a.py": COUNT}
     suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=8)
-    report = await suite.compare(BREAKING)
-    assert report is not None
+    report = await report_of(suite, BREAKING)
     assert report.broken == ("tests/test_a.py::test_count",)
     assert report.before.execution.exit_code is None
 
@@ -404,8 +405,7 @@ async def opened_with_long(folder: Path, far: str) -> Shop:
 
 async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_path: Path) -> None:
     shop = await opened_with_long(tmp_path, "def test_quick():\n    pass\n")
-    report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
-    assert report is not None
+    report = await report_of(suite_of(shop, *PYTEST, seconds=6, near=20), HARMLESS)
     assert report.before.passed == report.after.passed
     assert report.before.passed == (
         "tests/test_far.py::test_quick",
@@ -421,8 +421,7 @@ async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counte
 ) -> None:
     far = "def test_quick():\n    pass\n\n\ndef test_bad():\n    assert 0\n"
     shop = await opened_with_long(tmp_path, far)
-    report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
-    assert report is not None
+    report = await report_of(suite_of(shop, *PYTEST, seconds=6, near=20), HARMLESS)
     assert (report.before.failed, report.failing) == ((), ("tests/test_far.py::test_bad",))
     assert describe_failing(report, "it") == "1 more fails without it, and was not run with it."
     joined = join_reports(report, replace(report, chosen=""))
@@ -548,8 +547,7 @@ FAR = (
 async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, **{f"tests/test_far{n}.py": FAR for n in range(9)}}
     shop = await opened(tmp_path, tests)
-    report = await suite_of(shop, seconds=5, near=20).compare(HARMLESS)
-    assert report is not None
+    report = await report_of(suite_of(shop, seconds=5, near=20), HARMLESS)
     assert (report.broken, len(report.before.passed)) == ((), 2)
     assert report.chosen == "those in the test file nearest to the edit"
     assert len(shop.sandbox.runs) == 4
@@ -587,8 +585,7 @@ async def test_where_the_near_tests_are_all_tests_they_run_with_an_edit_once(
 ) -> None:
     """A test file that the edit brings runs with the whole suite alone."""
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    report = await suite_of(shop, near=20).compare(diff)
-    assert report is not None
+    report = await report_of(suite_of(shop, near=20), diff)
     assert (len(report.before.passed), report.whole, report.chosen) == (2, 2, "")
     assert len(report.after.passed) == 1 + runs
     assert [diffs for _, diffs in shop.sandbox.runs].count((diff,)) == runs
@@ -607,8 +604,7 @@ async def test_an_example_that_cannot_start_hides_no_near_test(
     }
     shop = await opened(tmp_path, tests)
     near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
-    report = await near.compare(BREAKING)
-    assert report is not None
+    report = await report_of(near, BREAKING)
     assert report.broken == ("tests/test_till.py::test_count",)
 
 
@@ -646,8 +642,7 @@ async def test_what_is_named_after_a_changed_module_runs_first_and_by_itself(
     """A runner that sorts its files would run it last, or not at all."""
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
     near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
-    report = await near.compare(HARMLESS)
-    assert report is not None
+    report = await report_of(near, HARMLESS)
     assert files_asked(shop, edited=False) == [("tests/test_till.py",), ("tests/test_a.py",)]
     assert (len(report.before.passed), report.unreached, report.is_near) == (3, False, True)
     assert report.chosen == "those in the 2 test files nearest to the edit"
@@ -665,8 +660,7 @@ async def test_near_files_are_counted_where_the_runner_does_not_tell_them(
 
     monkeypatch.setattr(TestRunner, "run", tell_no_files)
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
-    report = await NearbyTests(shop.workspace(Options(nearby_seconds=20))).compare(HARMLESS)
-    assert report is not None
+    report = await report_of(NearbyTests(shop.workspace(Options(nearby_seconds=20))), HARMLESS)
     assert report.chosen == "those in the 2 test files nearest to the edit"
     assert not report.unreached
 
@@ -701,8 +695,7 @@ async def test_all_tests_are_not_said_to_be_near(tmp_path: Path) -> None:
     """Seen: "1,225 tests of the repository near the edit" of a command that takes no files."""
     shop = await opened(tmp_path, {}, Makefile="check:\n\t./test\n")
     options = Options(test_command=("make", "check"), nearby_seconds=20)
-    report = await NearbyTests(shop.workspace(options)).compare(HARMLESS)
-    assert report is not None
+    report = await report_of(NearbyTests(shop.workspace(options)), HARMLESS)
     assert (report.is_near, report.whole, report.chosen) == (False, 1, "")
     assert " near " not in count_near(report)
     assert " near " in count_near(replace(report, whole=0))
@@ -761,8 +754,7 @@ async def test_a_file_whose_tests_are_all_skipped_gives_up_its_place(tmp_path: P
 
 async def test_that_no_test_of_a_changed_module_ran_is_said(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_words.py": "def test_count():\n    pass\n"})
-    report = await NearbyTests(shop.workspace(Options(nearby_seconds=20))).compare(HARMLESS)
-    assert report is not None
+    report = await report_of(NearbyTests(shop.workspace(Options(nearby_seconds=20))), HARMLESS)
     assert report.unreached
     assert "None of these tests" in describe_cut(report)
     assert describe_cut(replace(report, unreached=False)) == ""
@@ -774,8 +766,7 @@ async def test_the_run_without_an_edit_begins_before_any_edit_is_known(tmp_path:
     await suite.prepare(["shop/till.py"])
     ahead = len(shop.sandbox.runs)
     assert ahead
-    report = await suite_of(shop, near=20).compare(HARMLESS)
-    assert report is not None
+    await report_of(suite_of(shop, near=20), HARMLESS)
     assert None not in files_asked(shop, edited=False)[ahead:]  # all of them ran ahead
 
 
@@ -802,6 +793,5 @@ async def test_a_line_for_a_shell_is_recorded_by_name_and_runs_parts(tmp_path: P
         "--- a/backend/till.py\n+++ b/backend/till.py\n@@ -1,2 +1,2 @@\n def count(prices):\n"
         "-    return len(prices)\n+    return 7\n"
     )
-    report = await suite_of(shop, "sh", "-c", line, near=20).compare(diff)
-    assert report is not None
+    report = await report_of(suite_of(shop, "sh", "-c", line, near=20), diff)
     assert report.broken == ("backend/tests/test_till.py::test_count",)
