@@ -14,9 +14,8 @@ if __name__ == "__main__":
     # At the end, our packages do not shadow the interpreter's own; this folder holds none of them.
     sys.path[0:1] = []
     sys.path.append(sys.argv[1])
-    if (
-        sys.platform == "linux"
-    ):  # it ends with its parent, however that ends: the next call is alone
+    if sys.platform == "linux":
+        # It ends with its parent, however that ends: the next call is alone.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if sys.argv[2] == "share":
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
