@@ -127,7 +127,9 @@ def _github_jobs(
         shared = (document.get("env"), job.get("env"))
         matrix = {**_read_matrix(job), **inputs}
         named = [pair for level in shared for pair in entries(level).items()]
-        matrix |= {f"env.{key}": (_fill(said, matrix),) for key, said in named if isinstance(said, str)}
+        matrix |= {
+            f"env.{key}": (_fill(said, matrix),) for key, said in named if isinstance(said, str)
+        }
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
         if is_other and not SETUP_STEPS.fullmatch(path):
@@ -236,7 +238,7 @@ def _versions_of(
     """What a step asks of a toolchain, by the key of its input; `toolchain` for a version of Rust
     that stands behind the name of its action."""
     for key, value in entries(step.get("with")).items():
-        if key.endswith(("-version", "toolchain")):
+        if key.endswith(("-version", "toolchain", "extensions")):
             named = [EXPRESSION.fullmatch(text.strip()) for text in walk_scalars(value)]
             yield (
                 key,

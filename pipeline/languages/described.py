@@ -118,8 +118,13 @@ class Described(Language):
         return f"What {name} installs and builds." if name else ""
 
     def system_packages(self, manifests: Manifests) -> Sequence[str]:
-        job = self._find_job(manifests.texts)
-        return (*self._find_way(manifests).packages, *(job.packages if job else ()))
+        job, (asks, form) = self._find_job(manifests.texts), self.facts.extensions
+        texts = (text for path, text in manifests.texts.items() if self.is_manifest(path))
+        named = [name for text in texts for name in re.findall(asks, text)]
+        if job and form:
+            named += re.findall(r"[\w-]+", " ".join(job.versions.get("extensions", ())))
+        extensions = (form.format(name=name) for name in named)
+        return (*self._find_way(manifests).packages, *extensions, *(job.packages if job else ()))
 
     def steps(self, manifests: Manifests, _asked: Asked, /) -> tuple[Sequence[str], Sequence[str]]:
         way, (fits, *_) = self._find_way(manifests), self.choose_version(manifests)

@@ -181,6 +181,9 @@ class Facts(Frozen):
     stated: tuple[tuple[str, str, str], ...] = ()
     """What asks for a version, the first that does: a pattern of a file, one of what it says, and
     the bound that this is (`>=`); or `ci`, and the input of the action that sets it up."""
+    extensions: tuple[str, str] = ("(?!)", "")
+    """A pattern of what manifests say that asks for an extension of the interpreter by its name,
+    and the Debian package that `{name}` comes with."""
     calibrated: bool = False
     """Whether the confidence was fitted on edits in this language."""
     rules: str = ""

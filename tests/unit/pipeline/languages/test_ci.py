@@ -226,6 +226,18 @@ def test_a_server_that_tests_start_by_themselves_is_installed(tmp_path: Path) ->
         assert attempt.recipe.system_packages[-1] == "redis-server"
 
 
+def test_extensions_that_manifests_or_ci_ask_for_are_installed(tmp_path: Path) -> None:
+    ci = (
+        "jobs:\n  test:\n    steps:\n    - uses: shivammathur/setup-php@v2\n"
+        "      with: {extensions: 'redis, :xdebug'}\n    - run: vendor/bin/phpunit\n"
+    )
+    package = '{"require": {"ext-ldap": "*"}, "suggest": {"ext-imagick": "draws"}}'
+    files = {"composer.json": package, PATH: ci, "a.php": ""}
+    for attempt in detect.make_plan(EnvironmentRequest(make_tree(tmp_path, files))):
+        asked = {"php-ldap", "php-redis", "php-imagick"} & {*attempt.recipe.system_packages}
+        assert asked == {"php-ldap", "php-redis"}
+
+
 async def test_tests_for_another_processor_are_left_out(tmp_path: Path) -> None:
     ci = "jobs:\n  test:\n    steps:\n    - run: go test ./...\n"
     ci += "    - run: GOARCH=386 go test ./...\n"
