@@ -6,9 +6,10 @@ that neither a restarted run nor another run on the same image repeats the work.
 
 import asyncio
 import json
+import re
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 from pipeline.codebase.commit import Codebase, File
@@ -22,6 +23,8 @@ from pipeline.environment.health import (
     count_kinds,
     find_commonest_error,
 )
+from pipeline.environment.record import find_cause
+from pipeline.languages.described import LEFT_OUT
 from pipeline.languages.language import Collected
 from pipeline.languages.registry import find_error, main_language
 from pipeline.languages.test_command import TestCommand
@@ -89,6 +92,12 @@ class HealthCheck:
         )
         if health.python or health.loads_nothing:
             health = await self._run_tests(health, root)
+        seen, projects = health.projects
+        if seen < projects:
+            told = (
+                await self._sandbox.run(shell_command(f"tail -n 60 {LEFT_OUT}* /dev/null"))
+            ).output
+            health = replace(health, left_out=tuple(explain_left_out(told)))
         await store.save(HEALTH_KEY, health)
         return health
 
@@ -188,6 +197,14 @@ def parse_imports(output: str, mark: str) -> Health:
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         return Health(output=shorten(output.strip(), _OUTPUT))
+
+
+def explain_left_out(output: str) -> Iterator[str]:
+    """What `tail` prints of files of `LEFT_OUT`, as a sentence for each project."""
+    for text in re.split(rf"^==> {LEFT_OUT}\d+ <==\n", output, flags=re.MULTILINE)[1:]:
+        folder, _, log = text.partition("\n==> /dev/null")[0].partition("\n")
+        cause = find_cause(log) or log.strip().rpartition("\n")[2]
+        yield f"`{folder}` could not be installed, and is left out: {cause[:200].rstrip('.')}."
 
 
 def _add_reach(health: Health, ground: Ground, files: Iterable[str]) -> Health:

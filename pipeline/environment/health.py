@@ -70,6 +70,8 @@ class Health(Frozen):
     """Test files of which the command has results by itself; 0 if that is not known."""
     projects: tuple[int, int] = (0, 0)
     """From how many projects with tests there are results, of how many; 0 of 0 if not known."""
+    left_out: tuple[str, ...] = ()
+    """Why projects without results could not be installed, a sentence each. Untrusted."""
     silent: str = ""
     """Folders with the test files of which there are none, as a list in words. Untrusted."""
     chosen: str = ""
@@ -232,6 +234,7 @@ class Health(Frozen):
         seen, projects = self.projects
         if seen < projects:
             told = f" There are results from {seen} of {projects} projects with tests."
+            told = " ".join([told, *self.left_out])
         if 0 < self.reach < self.of_files:
             files = pluralize(self.of_files, "test file")
             told += f" The command has results from {self.reach:,} of {files}; "

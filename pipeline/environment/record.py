@@ -58,6 +58,14 @@ _OWN_SCRIPT: Final = re.compile(
 """Messages of package managers if a package that they fetched failed to install itself."""
 
 
+def find_cause(log: str) -> str:
+    """The last line of an installation's log that names an error; empty if none does."""
+    lines = (line for line in log.splitlines() if not _TO_REPORT.search(line))
+    told = [line.strip() for line in lines if _ERROR.search(line[:_LINE])]
+    told = _OF_NPM.findall(log)[:1] or told
+    return told[-1][:_LINE] if told else ""
+
+
 class TriedAttempt(Frozen):
     name: str
     summary: str
@@ -98,10 +106,7 @@ class TriedAttempt(Frozen):
         """Why it could not be installed: our sentence, and the log's last error."""
         if self.met_no_index:
             return NO_INDEX  # what pip and uv conclude about a package is not true then
-        lines = (line for line in self.log.splitlines() if not _TO_REPORT.search(line))
-        told = [line.strip() for line in lines if _ERROR.search(line[:_LINE])]
-        told = _OF_NPM.findall(self.log)[:1] or told
-        return f"{self.problem} {told[-1][:_LINE]}" if told else self.problem
+        return f"{self.problem} {find_cause(self.log)}".strip()
 
     @property
     def lacks_python(self) -> bool:

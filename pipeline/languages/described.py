@@ -43,6 +43,8 @@ from sandbox.layout import CHECKOUT, ENVIRONMENT
 from sandbox.program import NO_ENV, EditBuild, Execution, Program, with_variables
 
 SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of its own
+LEFT_OUT = f"{ENVIRONMENT}/left-out-"
+"""How files begin that hold the folder of a project that was left out, and the end of its log."""
 _SURELY_NOT = 86
 """What a control ends with: a code that no mistake in a script, or in what it runs, has."""
 _CRASHES = (132, 133, 134, 135, 136, 139)
@@ -565,12 +567,15 @@ def _move(way: Way, folders: Sequence[str]) -> Way:
 
 def run_in_each(lines: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Shell lines for projects by their folders. One of several that cannot be built where they are
-    installed is left out, there and in every build of an edit."""
+    installed is left out, there and in every build of an edit; `LEFT_OUT` holds why."""
 
     def place(folder: str, number: int, line: str) -> str:
         if len(lines) > 1:
-            mark = f"{ENVIRONMENT}/left-out-{number}"
-            line = f"{{ test -e {mark} || {{ {line}; }} || touch {mark} 2>/dev/null; }}"
+            mark, why = f"{LEFT_OUT}{number}", "/tmp/capuchin-why"  # noqa: S108 - the container's
+            keep = f"cat {why}; {{ echo {shlex.quote(folder or '.')}; tail -n 50 {why}; }} >{mark}"
+            line = (
+                f"{{ test -e {mark} || {{ {line}; }} >{why} 2>&1 || {{ {keep}; }} 2>/dev/null; }}"
+            )
         return f"cd {shlex.quote(folder)} && {line}" if folder else line
 
     return tuple(

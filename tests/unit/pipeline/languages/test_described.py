@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.environment.check import explain_left_out
 from pipeline.languages.language import Language
 from pipeline.languages.node.scripts import Packages
 from pipeline.languages.registry import (
@@ -209,10 +210,15 @@ async def test_one_of_several_that_cannot_be_installed_is_left_out_but_an_edit_m
     build = await of("Go").edit_build(await make_codebase(tmp_path / "g", files))
     for folder in ("api", "lib"):
         (tmp_path / folder).mkdir()
-    go = f"go() {{ case $PWD in *{fails}) return 1;; esac; }}; "
+    go = f"go() {{ case $PWD in *{fails}) echo 'go: error: no such module'; return 1;; esac; }}; "
     lines = [go + one.replace("/opt/env", f"{tmp_path}{left_out}") for one in build.lines]
     ends = [subprocess.run(["bash", "-c", one], cwd=tmp_path, check=False) for one in lines]
     assert max(one.returncode for one in ends) == code
+    told = subprocess.getoutput(f"tail {tmp_path}/left-out-* /dev/null").replace(
+        f"{tmp_path}", "/opt/env"
+    )
+    why = f"`{fails}` could not be installed, and is left out: go: error: no such module."
+    assert list(explain_left_out(told)) == ([] if left_out else [why])
 
 
 async def test_the_maintainers_say_which_language_is_tested(tmp_path: Path) -> None:
