@@ -6,6 +6,7 @@ Each takes the output and the report files, and reads line by line in linear tim
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -52,18 +53,31 @@ _TARGET: Final = re.compile(
 )
 
 
+_AT_LINE: Final = re.compile(r" \(line (\d{1,9})\)")
+
+
 def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:
     """`cargo test`; a test's name follows that of its target. With threads, a test may print
     between its name and its outcome: such a line is no result. Of targets with one path, as those
-    of a workspace's members, the later ones are told by their crates."""
+    of a workspace's members, the later ones are told by their crates. Examples in documentation are
+    counted in the order of their lines, which an edit moves."""
     found, target, crates = Outcomes(), "", dict[str, str]()
+    examples: list[tuple[str, int, str]] = []
     for line in _list_lines(output):
         if match := _TARGET.match(line):
             crate = match[2] or ""
             is_first = crates.setdefault(match[1], crate) == crate
             target = match[1] if is_first else f"{crate}/{match[1]}"
         elif match := _LIBTEST.match(line):
-            _add(found, f"{target}::{match[1]}" if target else match[1], match[2])
+            name = f"{target}::{match[1]}" if target else match[1]
+            if at := _AT_LINE.search(name):
+                examples.append((name.replace(at[0], ""), int(at[1]), match[2]))
+            else:
+                _add(found, name, match[2])
+    counts: Counter[str] = Counter()
+    for name, _, word in sorted(examples):
+        counts[name] += 1
+        _add(found, f"{name} ({counts[name]})" if counts[name] > 1 else name, word)
     return found
 
 
@@ -97,11 +111,11 @@ _TEST_UNIT: Final = re.compile(
 
 
 def read_minitest(output: str, _: Sequence[bytes]) -> Outcomes:
-    """minitest's and test-unit's lines under `-v`."""
+    """minitest's and test-unit's lines under `-v`, without the numbers of minitest's specs."""
     found = Outcomes()
     for line in _list_lines(output):
         if match := _MINITEST.match(line):
-            _add(found, match[1], match[3], match[2])
+            _add(found, re.sub(r"#test_\d{4}_", "#test_", match[1]), match[3], match[2])
         elif match := _TEST_UNIT.match(line):
             _add(found, match[1].strip(), match[2], match[3])
     return found
@@ -112,7 +126,8 @@ def read_rspec(_: str, documents: Sequence[bytes]) -> Outcomes:
     found = Outcomes()
     for document in documents:
         for case in _list_cases(document, "examples"):
-            name = f"{case.get('file_path')}::{case.get('full_description')}"
+            title = re.sub(r"(example at [^:]+):\d+", r"\1", str(case.get("full_description")))
+            name = f"{case.get('file_path')}::{title}"
             _add(found, name, str(case.get("status")), case.get("run_time"))
     return found
 
