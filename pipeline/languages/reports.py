@@ -53,7 +53,7 @@ _TARGET: Final = re.compile(
 )
 
 
-_AT_LINE: Final = re.compile(r" \(line (\d{1,9})\)")
+_AT_LINE: Final = re.compile(r"(?: \(line |_line_)(\d{1,9})\)?")
 
 
 def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:

@@ -9,8 +9,9 @@ from typing import Final
 from pipeline.languages.manifests import Manifests
 
 _NOT_PROJECTS: Final = re.compile(
-    r"(?:^|/)(?:tests?|testing|docs?|examples?|samples?|demos?|benchmarks?|tools?|scripts|ci|vendor"
-    r"|third_party|fixtures|build|templates?|requirements|_[^/]*)(?:/|$)",
+    r"(?:^|/)(?:tests?(?:[-_]?(?:data|files|cases|fixtures|inputs?|outputs?))?|testing"
+    r"|docs?|examples?|samples?|demos?|bench(?:marks?)?|tools?|scripts|ci|vendor|third_party"
+    r"|fixtures?|build|templates?|requirements|_[^/]*)(?:/|$)",
     re.IGNORECASE,
 )
 

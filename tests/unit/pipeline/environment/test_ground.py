@@ -72,6 +72,12 @@ async def test_what_reported_is_told_by_the_names_of_tests_and_files(
     assert ground.name_silent(found) == silent
 
 
+async def test_a_manifest_among_the_inputs_of_tests_makes_no_project(tmp_path: Path) -> None:
+    inputs = ("testdata/Cargo.toml", "lib/test-data/a/package.json", "fixture/pom.xml")
+    ground = await survey(await make_codebase(tmp_path, dict.fromkeys(["go.mod", *inputs], "")))
+    assert ground.projects == ("",)
+
+
 async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> None:
     test = "def test_a():\n    pass\n"
     files = {f"services/{name}/pyproject.toml": "[project]\n" for name in ("api", "billing")}
