@@ -38,7 +38,7 @@ class Ground(Frozen):
         by_key: dict[str, list[str]] = defaultdict(list)
         for path, names in self.tests.items():
             titles = {" ".join(name.split()[-_MOST_WORDS:]) for name in names}
-            for key in {path, _stem(path), *titles} - {""}:
+            for key in {path, _stem(path), _fold(_stem(path)), *titles} - {""}:
                 by_key[key].append(path)
         folders = {path: {*PurePosixPath(path).parts[:-1]} for path in self.tests}
         found: set[str] = set()
@@ -112,9 +112,15 @@ def _stem(path: str) -> str:
     return PurePosixPath(path).name.split(".")[0]
 
 
+def _fold(name: str) -> str:
+    """A name as files and classes share it: `test_any_till`, `TestAnyTill`."""
+    return name.replace("_", "").lower()
+
+
 def _list_keys(result: str) -> Iterator[str]:
     """What a result's name may share with a file: a path, a stem, the end of a title."""
-    yield from _WORD.findall(result)
+    words = _WORD.findall(result)
+    yield from (*words, *map(_fold, words))
     for part in result.split("::"):
         yield part
         words = part.split()[-_MOST_WORDS:]

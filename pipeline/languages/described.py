@@ -333,7 +333,8 @@ class Described(Language):
         job = await asyncio.to_thread(self._find_job, manifests.texts)
         lines = job.split(self._runs_tests)[1] if job else []
         known = [(folder, told) for folder, line in lines if (told := _make_report(way, line))]
-        said = [(folder, words) for folder, line in known if (words := read_words(line))]
+        each = ((folder, read_words(line)) for folder, line in known)
+        said = [one for one in dict.fromkeys(each) if one[1]]
         found: list[TestCommand] = []
         if said:
             folders = tuple(dict.fromkeys(one for one, _ in said if one and len(said) > 1))

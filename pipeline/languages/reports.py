@@ -105,19 +105,27 @@ def read_lines(output: str, _: Sequence[bytes]) -> Outcomes:
 
 
 _MINITEST: Final = re.compile(r"(\S{1,300}#\S.{0,300}?) = (\d{1,9}\.\d+) s = ([.FES])$")
-_TEST_UNIT: Final = re.compile(
-    r"\s{0,40}(test\S{0,300}.{0,300}?):\s{1,200}([.FEPNO]):\s+\((\d+\.\d+)\)$"
-)
+_TEST_UNIT: Final = re.compile(r"\s{1,40}(test.{0,300}?):(?:\t+|(?=[.FEPO](?:$|: ))) ?(.*)")
+_SUITE: Final = re.compile(r"\s{0,40}([A-Z]\S{0,300}): ?")
+_END: Final = re.compile(r".*([.FEPO]): +\((\d{1,9}\.\d+)\)|([FEPO])")
 
 
 def read_minitest(output: str, _: Sequence[bytes]) -> Outcomes:
-    """minitest's and test-unit's lines under `-v`, without the numbers of minitest's specs."""
-    found = Outcomes()
+    """minitest's lines under `-v`, without the numbers of its specs; and test-unit's, which names a
+    test before it runs, prints F or E alone for one that fails, and may find text in between."""
+    found, suite, begun = Outcomes(), "", ""
     for line in _list_lines(output):
         if match := _MINITEST.match(line):
             _add(found, re.sub(r"#test_\d{4}_", "#test_", match[1]), match[3], match[2])
-        elif match := _TEST_UNIT.match(line):
-            _add(found, match[1].strip(), match[2], match[3])
+            continue
+        rest = line
+        if match := _SUITE.fullmatch(line):
+            suite, begun = match[1], ""
+        elif match := _TEST_UNIT.fullmatch(line):
+            begun, rest = f"{suite}#{match[1]}" if suite else match[1], match[2]
+        if begun and (end := _END.fullmatch(rest)):
+            _add(found, begun, end[1] or end[3], end[2])
+            begun = ""
     return found
 
 

@@ -12,7 +12,7 @@ from tests.support.data.repositories import make_codebase
 from tests.support.planned_engine import check_health
 
 GO = "package a\n\nfunc TestA(t *testing.T) {}\n"
-JUNIT = "import org.junit.jupiter.api.Test;\nclass AppTest {\n}\n"
+JUNIT = "import org.junit.jupiter.api.Test;\nclass AppTest {\n    @Test void adds() {}\n}\n"
 TWO_MODULES = {
     **{f"{name}/go.mod": f"module kiln.test/{name}\n" for name in ("api", "lib")},
     **{f"{name}/a_test.go": GO for name in ("api", "lib")},
@@ -53,6 +53,19 @@ TWO_PACKAGES = {
             {"CMakeLists.txt": "", "a.c": "", "tests/heat.c": "int main(void) {}\n",
              "tests/cold.c": "int main() {}\n", "tests/unity.c": "int x;\n"},
             ["heat::heat"], {"tests/heat.c"}, (1, 1), "`tests` (1)",
+        ),
+        (
+            {"Rakefile": "", "test/till_test.rb": "def test_any\n", "test/a_test.rb": "test 'a'\n",
+             "test/test_gate.rb": "def test_any\n"},
+            ["TillTest#test_any", "Kiln::TestGate#test_any"],
+            {"test/till_test.rb", "test/test_gate.rb"}, (1, 1), "`test` (1)",
+        ),
+        (
+            {"composer.json": "", "tests/TillTest.php": "class TillTest extends Base {\n"
+             "    public function testAny(): void {}\n", "tests/Base.php":
+             "abstract class Base extends PHPUnit\\Framework\\TestCase {\n}\n",
+             "tests/GateTest.php": "class GateTest {\n    #[Test]\n    public function any() {}\n"},
+            ["Kiln.TillTest::testAny"], {"tests/TillTest.php"}, (1, 1), "`tests` (1)",
         ),
         ({"go.mod": "", "a_test.go": GO}, ["a command"], set[str](), (0, 1), "`.` (1)"),
     ],

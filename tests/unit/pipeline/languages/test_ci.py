@@ -1,5 +1,6 @@
 """What CI says of toolchains, packages and tests, in any language."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,29 @@ async def test_gitlab_says_it_too_and_the_programs_own_words_are_kept(tmp_path: 
     commands, variables = await read(tmp_path, files)
     assert commands[0] == ("bundle", "exec", "rspec", "--tag", "smoke")
     assert variables == {"TILL_MODE": "strict"}
+
+
+async def test_rake_tells_results_by_name_in_a_bundle_as_outside(tmp_path: Path) -> None:
+    ci = "jobs: {test: {steps: [{run: bundle install}, {run: bundle exec rake test}]}}\n"
+    ci = ci.replace("]", ", {run: rake test}]")  # what differs in CI alone runs once
+    files = {"Gemfile": "", "Rakefile": "", "lib/a.rb": "", PATH: ci}
+    commands, _ = await read(tmp_path, files)
+    assert commands == [("rake", "test")]
+    *_, today = plan(tmp_path, files)
+    (line,) = (one for one in today.recipe.tools if "/bin/rake" in one)
+    bundled = 'test "$1 $2" = "exec rake" && shift 2 && RUBYOPT=-rbundler/setup exec rake "$@"'
+    places = {"/usr/bin/rake": f"{tmp_path}/own", "/opt/env/bin": f"{tmp_path}"}
+    for place, there in places.items():
+        line = line.replace(place, there)
+    for name, text in (("own", 'echo "$1" $RUBYOPT'), ("bundle", bundled)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    subprocess.run(["sh", "-c", line], check=True)
+    for gemfile in ("", " -rbundler/setup"):
+        env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        found = subprocess.check_output(["rake", "test"], cwd=tmp_path, env=env, text=True)
+        assert found == f"test{gemfile}\n"
+        (tmp_path / "Gemfile").touch()
 
 
 async def test_a_language_that_nobody_described_is_tested_as_its_ci_does(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ MEMBERS_REPORT: str = ROWS["MEMBERS_REPORT"]
 TAP_REPORT: str = ROWS["TAP_REPORT"]
 AUTOMAKE_REPORT = "PASS: tests/jqtest\nFAIL: tests/shtest\nSKIP: tests/mantest\n# TOTAL: 3\n"
 MINITEST_REPORT = "TillTest#test_empty = 0.00 s = F\nTillTest#test_any = 0.01 s = .\n"
+TEST_UNIT_REPORT: str = ROWS["TEST_UNIT_REPORT"]
 RSPEC_REPORT = json.dumps(
     {
         "examples": [
@@ -73,6 +74,8 @@ JEST_REPORT = json.dumps(
         ("lines", TAP_REPORT, "", {"count", "nested"}, {"total"}),
         ("lines", AUTOMAKE_REPORT, "", {"tests/jqtest"}, {"tests/shtest"}),
         ("minitest", MINITEST_REPORT, "", {"TillTest#test_any"}, {"TillTest#test_empty"}),
+        ("minitest", TEST_UNIT_REPORT, "", {"TillTest#test_any", "TillTest#test_with_a_long_name",
+         "GateTest#test: adds two"}, {"TillTest#test_empty", "GateTest#test_any"}),
         ("rspec", "", RSPEC_REPORT, {"./spec/a_spec.rb::a b"}, {"./spec/a_spec.rb::a c"}),
         ("trx", "", TRX_REPORT,
          {"Till.Tests.TillTests.Any", "Till.Tests.SumTests.Adds(first: 1, second: 2)"},
