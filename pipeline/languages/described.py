@@ -306,11 +306,14 @@ class Described(Language):
         )
 
     def _tests_in(self, text: str) -> tuple[str, ...]:
-        """The names of the tests in a file; one that is empty where only their form is known."""
+        """The names of the tests in a file, or of their classes; one that is empty where only their
+        form is known."""
         if self._tests.names:
             return tuple(dict.fromkeys(match[1] for match in self._name_of_test.finditer(text)))
         forms = (begins for holds, begins, *_ in self._tests.failing if holds in text)
-        return ("",) if any(re.search(form, text, re.MULTILINE) for form in forms) else ()
+        if not any(re.search(form, text, re.MULTILINE) for form in forms):
+            return ()
+        return tuple(re.findall(r"^[ \t]*class (\w+)", text, re.MULTILINE)) or ("",)
 
     async def find_commands(
         self, codebase: Codebase, configured: Sequence[str] = ()

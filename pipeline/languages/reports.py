@@ -75,7 +75,7 @@ def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:
             else:
                 _add(found, name, match[2])
     counts: Counter[str] = Counter()
-    for name, _, word in sorted(examples):
+    for name, _line, word in sorted(examples):
         counts[name] += 1
         _add(found, f"{name} ({counts[name]})" if counts[name] > 1 else name, word)
     return found

@@ -56,8 +56,8 @@ TWO_PACKAGES = {
         ),
         (
             {"Rakefile": "", "test/till_test.rb": "def test_any\n", "test/a_test.rb": "test 'a'\n",
-             "test/test_gate.rb": "def test_any\n"},
-            ["TillTest#test_any", "Kiln::TestGate#test_any"],
+             "test/test_gate.rb": "class TestOldGate < Base\n  def test_any\n"},
+            ["TillTest#test_any", "Kiln::TestOldGate#test_any"],
             {"test/till_test.rb", "test/test_gate.rb"}, (1, 1), "`test` (1)",
         ),
         (

@@ -89,7 +89,7 @@ env: {GO: "1.24"}
 jobs:
   unit:
     strategy: {matrix: {engine: [fast, exact], store: [postgres, mysql], db: [mysql, sqlite]}}
-    env: {TILL_ENGINE: "${{ matrix.engine }}", TILL_STORE: "${{ matrix.store }}"}
+    env: {AR: "${{ matrix.engine }}", TILL_ENGINE: "${{ matrix.engine }}", X: "${{ matrix.store }}"}
     steps:
       - uses: actions/setup-go@v5
         with: {go-version: "${{ env.GO }}"}
