@@ -29,15 +29,24 @@ _NO_SUCH_VERSION: Final = re.compile(r" asks for version .{1,40}, and there is "
 """What it says where the toolchain of a language cannot be had as the files ask."""
 _LINE: Final = 300
 """Characters read of a line in a log."""
-_ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
-_TO_REPORT: Final = re.compile(r"/issues/new\b|\b(?:error|bug|issue) reports?\b", re.IGNORECASE)
-"""Where to report an error, which programs say after its cause."""
+_ERROR: Final = re.compile(
+    r"\b(error|fatal)\b|no matching distribution|^\s{0,20}> Could not\b|^go: \S+@"
+    r"|^Could not find (?:gem|compatible)| is missing from your system",
+    re.IGNORECASE,
+)
+_TO_REPORT: Final = re.compile(
+    r"/issues/new\b|\b(?:error|bug|issue) reports?\b|^\[ERROR\]\s*(?:$|\[Help \d|mvn <args>)"
+    r"|re-run maven|about the errors\b|^\[ERROR\] After correcting",
+    re.IGNORECASE,
+)
+"""Where to report an error, and what else programs advise after its cause."""
 _OF_NPM: Final = re.compile(r"^npm (?:ERR!|error) (?!code |A comp)(?:\w{1,20} )?([A-Z'].*)", re.M)
 """What npm says went wrong: its last lines name a file with a log."""
 _NO_INDEX: Final = re.compile(
     r"HTTP error [45]\d\d while getting|HTTP status (server error|client error \(404)"
     r"|NewConnectionError|Connection refused|Temporary failure in name resolution"
     r"|Could not connect|error sending request for url|Read timed out|ConnectTimeout"
+    r"|Could not transfer artifact [^\n]{1,600}(?: status: 5\d\d|Unknown host|timed out)"
     r"|Could not fetch URL \S{1,300} (?!404 )"
     r"|npm (?:ERR!|error) code (?:E5\d\d|ETIMEDOUT|ECONNRE\w+|ENOTFOUND|EAI_AGAIN)"
     r"|spurious network error|proxy\.golang\.org\S{0,200}: 5\d\d|dial tcp|i/o timeout"

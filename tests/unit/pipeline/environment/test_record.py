@@ -105,6 +105,14 @@ def test_of_what_npm_prints_the_cause_is_told() -> None:
     assert tried.line() == "A: not installed: It fails. No matching version found for a@^11."
 
 
+@pytest.mark.parametrize(
+    ("log", "end"), ROWS["what_a_package_manager_says_after_the_cause_is_not_told"]
+)
+def test_what_a_package_manager_says_after_the_cause_is_not_told(log: str, end: str) -> None:
+    tried = TriedAttempt(name="a", summary="A", problem="It fails.", log=log)
+    assert tried.line().endswith(end)
+
+
 def test_where_to_report_an_error_is_no_cause() -> None:
     log = (
         "Gem::Ext::BuildError: ERROR: Failed to build gem native extension.\n"
