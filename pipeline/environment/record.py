@@ -46,7 +46,7 @@ _NO_INDEX: Final = re.compile(
     r"HTTP error [45]\d\d while getting|HTTP status (server error|client error \(404)"
     r"|NewConnectionError|Connection refused|Temporary failure in name resolution"
     r"|Could not connect|error sending request for url|Read timed out|ConnectTimeout"
-    r"|Could not transfer artifact [^\n]{1,600}(?: status: 5\d\d|Unknown host|timed out)"
+    r"|Could not transfer artifact [^\n]{1,600}(?:(?:status|is): 5\d\d|Unknown host|timed out)"
     r"|Could not fetch URL \S{1,300} (?!404 )"
     r"|npm (?:ERR!|error) code (?:E5\d\d|ETIMEDOUT|ECONNRE\w+|ENOTFOUND|EAI_AGAIN)"
     r"|spurious network error|proxy\.golang\.org\S{0,200}: 5\d\d|dial tcp|i/o timeout"

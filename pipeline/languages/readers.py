@@ -37,14 +37,18 @@ class Outcomes:
     def add_all(self, others: "Outcomes", folder: str) -> None:
         """Add the outcomes of a part of the tree, whose `folder` precedes their names."""
         start = f"{folder}/" if folder else ""
+
+        def place(name: str) -> str:
+            return stable_name(name if name.startswith(start) else f"{start}{name}")
+
         for mine, own in (
             (self.passed, others.passed),
             (self.failed, others.failed),
             (self.errors, others.errors),
             (self.skipped, others.skipped),
         ):
-            mine.update(stable_name(f"{start}{name}") for name in own)
-        self.seconds |= {stable_name(f"{start}{name}"): n for name, n in others.seconds.items()}
+            mine.update(map(place, own))
+        self.seconds |= {place(name): n for name, n in others.seconds.items()}
 
 
 _NOTHING = re.compile(

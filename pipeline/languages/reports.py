@@ -17,6 +17,7 @@ from defusedxml.ElementTree import iterparse
 
 from pipeline.languages.readers import MOST_TESTS, Outcomes, to_seconds
 from pipeline.languages.test_names import stable_name
+from sandbox.layout import CHECKOUT
 
 LONGEST_LINE: Final = 1_000_000
 Reader = Callable[[str, Sequence[bytes]], Outcomes]
@@ -145,7 +146,8 @@ def read_jest(_: str, documents: Sequence[bytes]) -> Outcomes:
     found = Outcomes()
     for document in documents:
         for file in _list_cases(document, "testResults"):
-            place = str(file.get("name") or "").rpartition("/")[2]
+            before, _, place = str(file.get("name") or "").partition(f"{CHECKOUT}/")
+            place = place or before.rpartition("/")[2]
             cases = list(_list_objects_of(file.get("assertionResults")))
             for case in cases:
                 name = f"{place}::{case.get('fullName') or case.get('title')}"

@@ -50,7 +50,7 @@ JEST_REPORT = json.dumps(
     {
         "testResults": [
             {
-                "name": "/testbed/till.test.js",
+                "name": "/testbed/web/till.test.js",
                 "status": "failed",
                 "assertionResults": [
                     {"fullName": "till adds", "status": "failed"},
@@ -80,8 +80,8 @@ JEST_REPORT = json.dumps(
         ("trx", "", TRX_REPORT,
          {"Till.Tests.TillTests.Any", "Till.Tests.SumTests.Adds(first: 1, second: 2)"},
          {"Till.Tests.TillTests.Empty"}),
-        ("jest", "", JEST_REPORT, {"till.test.js::till counts"},
-         {"till.test.js::till adds", "broken.test.js"}),
+        ("jest", "", JEST_REPORT, {"web/till.test.js::till counts"},
+         {"web/till.test.js::till adds", "broken.test.js"}),
     ],
 )  # fmt: skip
 def test_a_report_is_read_by_name(
