@@ -9,7 +9,7 @@ from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.registry import find_projects, languages_of, list_tests
-from prompts.text import join_names
+from prompts.text import join_names, pluralize
 from sandbox.frozen import Frozen
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -94,7 +94,7 @@ class Ground(Frozen):
         )
         named = [f"`{folder or '.'}` ({count})" for folder, count in at.most_common(_MOST_NAMED)]
         more = len(at) - len(named)
-        return join_names([*named, f"{more} more folders"] if more > 0 else named)
+        return join_names([*named, pluralize(more, "more folder")] if more > 0 else named)
 
 
 async def survey(codebase: Codebase) -> Ground:

@@ -126,10 +126,8 @@ def _github_jobs(
         steps = list(_list_steps(job, texts))
         shared = (document.get("env"), job.get("env"))
         matrix = {**_read_matrix(job), **inputs}
-        named = [pair for level in shared for pair in entries(level).items()]
-        matrix |= {
-            f"env.{key}": (_fill(said, matrix),) for key, said in named if isinstance(said, str)
-        }
+        for key, said in (pair for level in shared for pair in entries(level).items()):
+            matrix[f"env.{key}"] = (_fill(str(said), matrix),)
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
         if is_other and not SETUP_STEPS.fullmatch(path):

