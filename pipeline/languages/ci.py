@@ -59,6 +59,7 @@ _ELSEWHERE: Final = re.compile(
     r"((?:npm|pnpm|yarn|bun)\b.{0,200}?) (?:--prefix|--cwd|--dir|-C)[= ]([\w.@+/-]{1,200})(.*)"
 )
 """A package manager that is told in which folder it works."""
+NO_MATRIX: Final[Mapping[str, Sequence[str]]] = {}
 LONGEST_LINE: Final = 2000
 MOST_LINES: Final = 2000
 
@@ -142,8 +143,12 @@ def _github_jobs(
             path,
             tuple(lines)[:MOST_LINES],
             versions=dict(pair for step in steps for pair in _versions_of(step, matrix)),
-            env=_variables_of(matrix, *shared, *(step.get("env") for step in testing[:1])),
-            setup_env=_variables_of(matrix, *shared, *(step.get("env") for step in before)),
+            env=literal_variables(
+                *shared, *(step.get("env") for step in testing[:1]), matrix=matrix
+            ),
+            setup_env=literal_variables(
+                *shared, *(step.get("env") for step in before), matrix=matrix
+            ),
         )
 
 
@@ -262,27 +267,18 @@ def _folder_of(*places: Mapping[str, Any]) -> str:
     return ""
 
 
-def _variables_of(matrix: Mapping[str, Sequence[str]], *levels: Any) -> dict[str, str]:
-    """The tests' own variables, with the first values of the matrix; none that asks for what this
-    machine lacks."""
-    known = {
-        key: filled
-        for level in levels
-        for key, value in entries(level).items()
-        if isinstance(value, str)
-        for filled in [_fill(value, matrix)]
-        if filled == value or not _ODD.search(filled)
-    }
-    return literal_variables(known)
-
-
-def literal_variables(*levels: Any) -> dict[str, str]:
-    """The variables with a literal value that are the tests' own; later levels take precedence."""
+def literal_variables(
+    *levels: Any, matrix: Mapping[str, Sequence[str]] = NO_MATRIX
+) -> dict[str, str]:
+    """The variables with a literal value, or one of the matrix that asks for nothing which this
+    machine lacks, that are the tests' own; later levels take precedence."""
     found: dict[str, str] = {}
     for level in levels:
         for name, value in entries(level).items():
-            if isinstance(value, str) and "${{" not in value and not _is_of_service(name, value):
-                found[name] = value
+            filled = _fill(value, matrix) if isinstance(value, str) else "${{"
+            is_odd = filled != value and _ODD.search(filled)
+            if "${{" not in filled and not is_odd and not _is_of_service(name, filled):
+                found[name] = filled
     return keep_ours(found.items())
 
 

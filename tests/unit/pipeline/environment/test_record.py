@@ -96,33 +96,10 @@ def test_what_a_package_downloads_by_itself_is_not_blamed_on_the_index(
     assert TriedAttempt(name="a", summary="A", command="npm ci", log=log).met_no_index is is_index
 
 
-def test_of_what_npm_prints_the_cause_is_told() -> None:
-    log = (
-        "npm error code ETARGET\nnpm error notarget No matching version found for a@^11.\n"
-        "npm error A complete log of this run can be found in: /opt/error.log\n"
-    )
-    tried = TriedAttempt(name="a", summary="A", problem="It fails.", log=log)
-    assert tried.line() == "A: not installed: It fails. No matching version found for a@^11."
-
-
-@pytest.mark.parametrize(
-    ("log", "end"), ROWS["what_a_package_manager_says_after_the_cause_is_not_told"]
-)
-def test_what_a_package_manager_says_after_the_cause_is_not_told(log: str, end: str) -> None:
+@pytest.mark.parametrize(("log", "end"), ROWS["what_is_said_after_the_cause_is_not_told"])
+def test_what_is_said_after_the_cause_is_not_told(log: str, end: str) -> None:
     tried = TriedAttempt(name="a", summary="A", problem="It fails.", log=log)
     assert tried.line().endswith(end)
-
-
-def test_where_to_report_an_error_is_no_cause() -> None:
-    log = (
-        "Gem::Ext::BuildError: ERROR: Failed to build gem native extension.\n"
-        "--- ERROR REPORT TEMPLATE ---\n"
-        "First, see if there are any existing issue reports for this error:\n"
-        "If there aren't any reports for this error yet, please fill in the new issue form located "
-        "at https://github.com/rubygems/rubygems/issues/new?labels=Bundler\n"
-    )
-    line = TriedAttempt(name="a", summary="A", problem="It fails.", log=log).line()
-    assert line.endswith("Failed to build gem native extension.")
 
 
 def test_an_image_that_served_before_and_is_not_checked_again_counts_as_installed() -> None:

@@ -91,19 +91,7 @@ def test_a_report_is_read_by_name(
     assert (found.passed, found.failed) == (passed, failed)
 
 
-@pytest.mark.parametrize(
-    ("reader", "printed"),
-    [
-        ("libtest", "test a.rs - f (line {}) ... ok\ntest a.rs - f (line {}) - compile ... ok\n"),
-        ("libtest", "test a.rs - f (line {1}) ... ok\ntest a.rs - f (line {0}) ... FAILED\n"),
-        ("libtest", "test readme_sect_use_line_{} ... ok\ntest readme_sect_use_line_{} ... ok\n"),
-        (
-            "minitest",
-            "Till::in use#test_00{}_a = 0.1 s = .\nTill::#sum#test_00{}_b = 0.1 s = F\n",
-        ),
-        ("rspec", '{{"examples": [{{"full_description": "example at ./a_spec.rb:{}"}}]}}'),
-    ],
-)
+@pytest.mark.parametrize(("reader", "printed"), ROWS["a_test_keeps_its_name"])
 def test_a_test_keeps_its_name_where_an_edit_moves_its_line(reader: str, printed: str) -> None:
     said = [printed.format(*lines) for lines in ((12, 34), (56, 78))]
     before, after = (READERS[reader](one, [one.encode()]) for one in said)
@@ -237,9 +225,8 @@ async def test_one_of_several_that_cannot_be_installed_is_left_out_but_an_edit_m
     lines = [go + one.replace("/opt/env", f"{tmp_path}{left_out}") for one in build.lines]
     ends = [subprocess.run(["bash", "-c", one], cwd=tmp_path, check=False) for one in lines]
     assert max(one.returncode for one in ends) == code
-    told = subprocess.getoutput(f"tail {tmp_path}/left-out-* /dev/null").replace(
-        f"{tmp_path}", "/opt/env"
-    )
+    told = subprocess.getoutput(f"tail {tmp_path}/left-out-* /dev/null")
+    told = told.replace(f"{tmp_path}", "/opt/env")
     why = f"`{fails}` could not be installed, and is left out: go: error: no such module."
     assert list(explain_left_out(told)) == ([] if left_out else [why])
 
