@@ -8,6 +8,7 @@ from posixpath import normpath
 from typing import Any, Final
 
 from pipeline.languages.manifests import entries, parse_json, parse_yaml, tables, walk_scalars
+from sandbox.layout import CHECKOUT
 
 WORKFLOW: Final = re.compile(r"\.github/workflows/[^/]+\.ya?ml")
 SETUP_STEPS: Final = re.compile(r"\.github/workflows/copilot-setup-steps\.ya?ml")
@@ -43,6 +44,9 @@ NOT_A_LIBRARY: Final = re.compile(
 """Packages of the runner, and packages too large for tests that run without them. Tests may start a
 server by themselves."""
 EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:matrix\.)?([\w.-]+)\s*\}\}")
+_WORKSPACE: Final = re.compile(
+    r"\$\{\{ *(?:github|runner)\.workspace *\}\}|\$\{?GITHUB_WORKSPACE(?:\}|\b)"
+)
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _NOT_OURS: Final = re.compile(
     r"PATH|HOME|VIRTUAL_ENV|PYTHONHASHSEED|CI|TOXENV|NOXSESSION|.*COLOR.*|.*_PROXY|(?:LD|PIP|UV|TOX|NOX|COV|COVERAGE"
@@ -215,6 +219,7 @@ def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, Sequence[str]]) -> I
 
 
 def _fill(text: str, matrix: Mapping[str, Sequence[str]]) -> str:
+    text = _WORKSPACE.sub(CHECKOUT, text)
     return EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
 
 
@@ -261,8 +266,8 @@ def _folder_of(*places: Mapping[str, Any]) -> str:
     for place in places:
         run = entries(entries(place.get("defaults")).get("run"))
         stated = place.get("working-directory") or run.get("working-directory")
-        if isinstance(stated, str) and "$" not in stated:
-            folder = normpath(stated)
+        if isinstance(stated, str) and "$" not in (there := _fill(stated, NO_MATRIX)):
+            folder = normpath(there.removeprefix(f"{CHECKOUT}/"))
             return "" if folder.startswith((".", "/")) else folder
     return ""
 

@@ -111,7 +111,7 @@ async def test_the_entry_of_a_matrix_is_one_of_this_machine_and_a_shell_changes_
 ) -> None:
     files = {"CMakeLists.txt": "", "a.c": "", PATH: MATRIX}
     said, _ = plan(tmp_path, files)
-    assert any("cd build && cmake -DCC=gcc .." in line for line in said.recipe.steps)
+    assert any("cd build && cmake -DCC=gcc /testbed" in line for line in said.recipe.steps)
     commands, _ = await read(tmp_path, files)
     told = "--output-junit capuchin-junit.xml --output-on-failure --no-tests=error"
     assert commands[0] == ("sh", "-c", f"cd build && ctest {told} -V")
