@@ -42,11 +42,12 @@ class Node(Described):
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe, /) -> Sequence[Attempt]:
         """As usual; where packages are those of the commit's day, then once more with the newest:
-        what it needs may be younger."""
+        what it needs may be younger, or contradict itself, which npm 6 let pass."""
         found = super().attempts(manifests, asked, plain)
         if not (day := re.search(r" --before=[\d-]+", "\n".join(plain.steps))):
             return found
-        steps = tuple(line.replace(day[0], "") for line in found[0].recipe.steps)
+        again = f" || {UNLOCKED} --legacy-peer-deps"
+        steps = tuple(line.replace(day[0], again) for line in found[0].recipe.steps)
         newest = dataclasses.replace(found[0].recipe, steps=steps)
         return (*found, Attempt("newest", "What package.json says, the newest packages.", newest))
 

@@ -266,9 +266,10 @@ def test_without_a_lock_file_npm_installs_as_of_the_commits_day(
     day = " --before=2021-07-14"
     dated = [f"npm install --no-package-lock{day}" in one for one in first.recipe.steps]
     assert dated == [True for _ in folders]
-    # What it needs may be younger: the next attempt says so.
+    # What it needs may be younger, or contradict itself: the next attempt says so.
     assert last.name == "newest"
-    assert list(last.recipe.steps) == [one.replace(day, "") for one in first.recipe.steps]
+    again = f" || {UNLOCKED} --legacy-peer-deps"
+    assert list(last.recipe.steps) == [one.replace(day, again) for one in first.recipe.steps]
 
 
 def test_a_project_that_a_pnpm_workspace_leaves_out_is_installed_by_itself(tmp_path: Path) -> None:
