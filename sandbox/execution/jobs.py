@@ -90,7 +90,8 @@ class Job:
         """The program that builds the edited checkout; empty if there is nothing to build."""
         if not self.build.lines or not any(diff.strip() for diff in self.diffs):
             return ()
-        return ("sh", "-ec", "\n".join(self.build.lines))
+        # Each in the checkout, as at the installation.
+        return ("sh", "-ec", "\n".join(f"({line}\n)" for line in self.build.lines))
 
     def to_line(self, nonce: str, cpu_seconds: float | None) -> bytes:
         """As process 1 of a cold container reads it; it enforces `cpu_seconds` if there are any."""
