@@ -135,7 +135,8 @@ def read_rspec(_: str, documents: Sequence[bytes]) -> Outcomes:
     found = Outcomes()
     for document in documents:
         for case in _list_cases(document, "examples"):
-            title = re.sub(r"(example at [^:]+):\d+", r"\1", str(case.get("full_description")))
+            title = str(case.get("full_description"))
+            title = re.sub(r"(example at [^:\s]{1,300}):\d+", r"\1", title)
             name = f"{case.get('file_path')}::{title}"
             _add(found, name, str(case.get("status")), case.get("run_time"))
     return found

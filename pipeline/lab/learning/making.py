@@ -293,7 +293,7 @@ class CutFunction(NamedTuple):
     definition: Definition
 
 
-_DOCSTRING = re.compile(r"""\s*[rRuU]?("{3}|'{3}).*?\1[^\n]*\n""", re.DOTALL)
+_DOCSTRING = re.compile(r"""\s*[rRuU]?("{3}|'{3}).*?\1[^\n]*(?:\n|\Z)""", re.DOTALL)
 
 
 def cut_body(path: str, text: str, function: Function) -> CutFunction | None:
