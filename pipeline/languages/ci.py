@@ -63,6 +63,10 @@ _ELSEWHERE: Final = re.compile(
     r"((?:npm|pnpm|yarn|bun)\b.{0,200}?) (?:--prefix|--cwd|--dir|-C)[= ]([\w.@+/-]{1,200})(.*)"
 )
 """A package manager that is told in which folder it works."""
+_ASSIGNED: Final = re.compile(
+    r"(?:export )?([A-Za-z_]\w{0,99})=([^\s'\"`$]*|\"[^\"]*\"|'[^']*'|`[^`]*`|\$\([^()]*\))"
+)
+_USED: Final = re.compile(r"\$(?:\{(?=\w{1,100}\}))?([A-Za-z_]\w{0,99})\}?")
 NO_MATRIX: Final[Mapping[str, Sequence[str]]] = {}
 LONGEST_LINE: Final = 2000
 MOST_LINES: Final = 2000
@@ -225,8 +229,12 @@ def _fill(text: str, matrix: Mapping[str, Sequence[str]]) -> str:
 
 def follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The lines of one shell that begins in `folder`, each with its own: `cd build`, `npm --prefix
-    web test`."""
-    for line in lines:
+    web test`. A variable that it sets is read as what it stands for."""
+    known: dict[str, str] = {}
+    for said in lines:
+        line = _USED.sub(lambda match: known.get(match[1], match[0]), said)
+        if assigned := _ASSIGNED.fullmatch(line):
+            known[assigned[1]] = assigned[2]
         if entered := re.fullmatch(r"cd\s+([\w.@+/-]{1,200})", line):
             folder = _enter(folder, entered[1])
         elif told := _ELSEWHERE.fullmatch(line):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.languages import detect
-from pipeline.languages.ci import is_in_range
+from pipeline.languages.ci import follow, is_in_range
 from pipeline.languages.registry import main_language
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt
@@ -89,6 +89,19 @@ async def test_what_ci_says_by_a_matrix_or_a_variable_is_read_as_what_it_stands_
     _, variables = await read(tmp_path, files)
     known = {"GO": "1.24", "NEWEST": "1.24", "TILL_ENGINE": "fast", "TILL_DB": "sqlite:"}
     assert variables == known
+
+
+def test_what_a_shell_sets_is_read_where_it_is_used() -> None:
+    """Each line runs in a shell of its own: fmt's `--parallel $threads` knew no bound."""
+    said = [
+        "threads=`nproc`",
+        "export T='a b' U=2",
+        "N=1",
+        "cmake --build . -j $threads",
+        "x ${N}$T",
+    ]
+    told = [line for _, line in follow("", said)]
+    assert told[-2:] == ["cmake --build . -j `nproc`", "x 1$T"]
 
 
 async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:
