@@ -12,9 +12,9 @@ measured (`make durations`: of all tests).
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import pytest
 
@@ -22,6 +22,9 @@ FILE: Final = Path(__file__).parents[1] / "durations.json"
 KEPT_SECONDS: Final = 0.2
 SLOW_SECONDS: Final = 1.0
 NIGHTLY_SECONDS: Final = 2.0
+SEED: Final = 1684
+"""Of the checksum that gives each nightly test its tenth for good: with it the ten take about as
+long as each other."""
 SHORT_FOLDERS: Final = (
     "tests/unit/",
     "tests/machines/",
@@ -50,26 +53,26 @@ class Durations:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Set the marks before `-m` chooses by them, and put files that take long first."""
-        nightly: dict[pytest.Item, float] = {}
-        for item in items:
-            spine, seconds = item.get_closest_marker("spine") and _is_first(item), self._find(item)
-            if spine or (seconds < SLOW_SECONDS and item.nodeid.startswith(SHORT_FOLDERS)):
-                item.add_marker("short")
-            elif seconds >= NIGHTLY_SECONDS and not item.nodeid.startswith(ALWAYS):
-                item.add_marker("nightly")
-                nightly[item] = seconds
-        if self._tenth is not None:
-            gone = nightly.keys() - _deal_out(nightly)[self._tenth]
-            config.hook.pytest_deselected(items=[*gone])
-            items[:] = [item for item in items if item not in gone]
         totals: dict[Path, float] = defaultdict(float)
+        left_out: list[pytest.Item] = []
         for item in items:
-            totals[item.path] += self._find(item)
+            path, _, name = item.nodeid.partition("::")
+            seconds = self._known.get(path, {}).get(name, 0.0)
+            spine = item.get_closest_marker("spine") and _is_first(item)
+            if spine or (seconds < SLOW_SECONDS and path.startswith(SHORT_FOLDERS)):
+                item.add_marker("short")
+            elif seconds >= NIGHTLY_SECONDS and not path.startswith(ALWAYS):
+                item.add_marker("nightly")
+                part = crc32(item.nodeid.encode(), SEED) % 10
+                if self._tenth is not None and part != self._tenth:
+                    left_out.append(item)
+                    continue
+            totals[item.path] += seconds
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+            gone = set(left_out)
+            items[:] = [item for item in items if item not in gone]
         items.sort(key=lambda item: -totals[item.path])
-
-    def _find(self, item: pytest.Item) -> float:
-        path, _, name = item.nodeid.partition("::")
-        return self._known.get(path, {}).get(name, 0.0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         path, _, name = report.nodeid.partition("::")
@@ -89,17 +92,6 @@ class Durations:
         }
         text = json.dumps({p: t for p, t in kept.items() if t}, indent=1, sort_keys=True)
         self._file.write_text(text + "\n", encoding="utf-8")
-
-
-def _deal_out(nightly: Mapping[pytest.Item, float]) -> list[set[pytest.Item]]:
-    """Ten parts that take about as long as each other."""
-    parts: list[set[pytest.Item]] = [set() for _ in range(10)]
-    taken = [0.0] * 10
-    for item in sorted(nightly, key=lambda item: (-nightly[item], item.nodeid)):
-        least = taken.index(min(taken))
-        parts[least].add(item)
-        taken[least] += nightly[item]
-    return parts
 
 
 def _is_first(item: pytest.Item) -> bool:
