@@ -64,7 +64,8 @@ _ELSEWHERE: Final = re.compile(
 )
 """A package manager that is told in which folder it works."""
 _ASSIGNED: Final = re.compile(
-    r"(?:export )?([A-Za-z_]\w{0,99})=([^\s'\"`$]*|\"[^\"]*\"|'[^']*'|`[^`]*`|\$\([^()]*\))"
+    r"(?:export )?([A-Za-z_]\w{0,99})=([^\s'\"`$]{0,200}|\"[^\"]{0,200}\"|'[^']{0,200}'"
+    r"|`[^`]{0,200}`|\$\([^()]{0,200}\))"
 )
 _USED: Final = re.compile(r"\$(?:\{(?=\w{1,100}\}))?([A-Za-z_]\w{0,99})\}?")
 NO_MATRIX: Final[Mapping[str, Sequence[str]]] = {}
@@ -224,7 +225,8 @@ def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, Sequence[str]]) -> I
 
 def _fill(text: str, matrix: Mapping[str, Sequence[str]]) -> str:
     text = _WORKSPACE.sub(CHECKOUT, text)
-    return EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
+    filled = EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
+    return filled if len(filled) <= max(LONGEST_LINE, len(text)) else text
 
 
 def follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -233,6 +235,8 @@ def follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     known: dict[str, str] = {}
     for said in lines:
         line = _USED.sub(lambda match: known.get(match[1], match[0]), said)
+        if len(line) > LONGEST_LINE:
+            continue
         if assigned := _ASSIGNED.fullmatch(line):
             known[assigned[1]] = assigned[2]
         if entered := re.fullmatch(r"cd\s+([\w.@+/-]{1,200})", line):

@@ -1,11 +1,12 @@
 """What CI says of toolchains, packages and tests, in any language."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from pipeline.languages import detect
-from pipeline.languages.ci import follow, is_in_range
+from pipeline.languages.ci import follow, is_in_range, jobs_of
 from pipeline.languages.registry import main_language
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt
@@ -102,6 +103,22 @@ def test_what_a_shell_sets_is_read_where_it_is_used() -> None:
     ]
     told = [line for _, line in follow("", said)]
     assert told[-2:] == ["cmake --build . -j `nproc`", "x 1$T"]
+
+
+def test_a_variable_that_doubles_itself_stays_short() -> None:
+    said = ["A=aa", *["A=$A$A"] * 40, f"echo {'$A' * 900}", "make"]
+    told = [line for _, line in follow("", said)]
+    assert max(map(len, told)) < 1000
+    assert told[-1] == "make"
+
+
+def test_variables_of_a_workflow_that_double_each_other_stay_short() -> None:
+    chain = "".join(
+        f"  A{n}: '${{{{ env.A{n - 1} }}}}${{{{ env.A{n - 1} }}}}'\n" for n in range(1, 40)
+    )
+    text = f"env:\n  A0: aa\n{chain}jobs:\n  t:\n    steps: [{{run: make test}}]\n"
+    [job] = jobs_of({PATH: text}, re.compile("make test"))
+    assert sum(map(len, job.env.values())) < 100_000
 
 
 async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:
