@@ -66,7 +66,7 @@ class ExecutedCase:
         for c, row in enumerate(self.rows):
             broken = row.broken if near else None
             fit[c] = fit[c] and excused.issuperset(broken or ())
-            told = ratios.script_odds([(0.5, script[c]) for script in passes if c in script])
+            told = ratios.script_odds([script[c] for script in passes if c in script])
             odds.append(suite_odds(broken, excused) + told)
         return odds, fit
 

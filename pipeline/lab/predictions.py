@@ -12,7 +12,7 @@ from pipeline.lab.dataset import Dataset, Instance
 from pipeline.lab.scoring import CurvePoint, Report, assemble, coverage_at_k
 from pipeline.selection.scoring.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.confidence import choose, confidence, weights_for
-from pipeline.selection.scoring.features import TextEvidence, best, compute_text_evidence, means
+from pipeline.selection.scoring.features import TextEvidence, best, compute_text_evidence
 
 _PRIOR = 6.0
 """Pseudo-counts: right and wrong edits that each member starts with."""
@@ -103,7 +103,7 @@ def majority(case: EnsembleCase) -> Sequence[int]:
 
 def medoid(case: EnsembleCase) -> Sequence[int]:
     """The edit most similar to all others, by tokens."""
-    return best(range(len(case.members)), means(case.evidence.similarity["tokens"]))
+    return best(range(len(case.members)), [row["similarity_mean"] for row in case.evidence.rows])
 
 
 def shortest(case: EnsembleCase) -> Sequence[int]:
@@ -112,7 +112,7 @@ def shortest(case: EnsembleCase) -> Sequence[int]:
 
 def support_medoid(case: EnsembleCase) -> Sequence[int]:
     """`majority`, ties to the edit most similar to all others."""
-    return best(majority(case), means(case.evidence.similarity["tokens"]))
+    return best(majority(case), [row["similarity_mean"] for row in case.evidence.rows])
 
 
 def record(case: EnsembleCase) -> Sequence[int]:

@@ -193,25 +193,32 @@ def _describe_alike(standings: Standings, verdict: Verdict) -> str:
     else:
         alike = f"{len(group)} samples wrote {edits} different edits, which {_ALIKE}"
     why = _describe_preference(standings, candidate)
-    if verdict.decided_by == "model" and edits > 1:  # how many agree is a fact, if not the reason
+    # How many agree is a fact, if not the reason.
+    if verdict.decided_by in ("model", "reward model") and edits > 1:
         why = why[:1] if _is_favoured_by_agreement(standings, candidate) else []
     return "; ".join([alike, *why]) + "."
 
 
 def _describe_preference(standings: Standings, candidate: int) -> list[str]:
-    """What puts it before those that behave alike: agreement, then its extent."""
+    """What puts it before those that behave alike: the checklist, agreement, then its extent."""
     group = behaving_alike(standings, candidate)
     likely = likeliest_alike(standings, candidate)
     if candidate not in likely:
         return []
     favoured: list[str] = []
-    if len(likely) < len(group):
+    entries = standings.entries
+    covering = [c for c in group if entries[c].covers == entries[candidate].covers]
+    if (count := len(covering)) < len(group):
+        does = agree(count, "changes", "change")
+        favoured = [f"{count} {does} more of the files on the checklist than the others"]
+    if len(likely) < len(covering):
         if _is_favoured_by_agreement(standings, candidate):
-            favoured = [f"{len(likely)} of them make the same change, this one"]
+            favoured += [f"{len(likely)} of them make the same change, this one"]
         elif len(likely) > 1:
-            favoured = [f"the texts of {len(likely)} of them are most like edits known to be right"]
+            count = len(likely)
+            favoured += [f"the texts of {count} of them are most like edits known to be right"]
         else:
-            favoured = ["the text of this one is most like edits known to be right"]
+            favoured += ["the text of this one is most like edits known to be right"]
     diffs = {standings.table.candidates[c].patch.diff for c in likely}
     if len(diffs) < 2:
         return favoured

@@ -17,10 +17,9 @@ earlier candidate.
   `TIE_LOG_ODDS` of the best, a reward model adds its reward, weighted. Edits that behave alike in
   `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), or that are the
   same code, stand or fall together: of these, the one that changes most of the files that the
-  checklist names comes first, then one that also mends or adds tests, what these read, or
-  documentation, then the one that changes the fewest lines, then the one whose tests
-  check the most; but not before those that the texts and the agreement of the samples favour by
-  more than `ALIKE_LOG_ODDS`.
+  checklist names comes first, then the one that the texts, the agreement of the samples and the
+  reward favour; of the same code, one that also mends or adds tests, what these read, or
+  documentation, then the one that changes the fewest lines.
 
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
@@ -31,10 +30,6 @@ from pipeline.selection.scoring.standings import Standings
 
 TIE_LOG_ODDS = 0.5
 """In log-odds: the evidence does not separate candidates nearer than this."""
-
-ALIKE_LOG_ODDS = 0.25
-"""In log-odds: of edits that behave alike, only those nearer than this to the likeliest are
-compared by their extent. Only their texts and their agreement say which of them is right."""
 
 ALIKE_TESTS = 2
 """The fewest voting tests on which the claim that edits behave alike can rest."""
@@ -95,15 +90,10 @@ def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
 
 
 def likeliest_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
-    """The members of `behaving_alike` as likely as the likeliest by text and agreement."""
+    """The best of `behaving_alike`, before what they change besides, and how much, counts."""
     group = behaving_alike(standings, candidate)
-    highest = max(_prior_of_code(standings, c) for c in group)
-    return tuple(c for c in group if _is_likely(standings, c, highest))
-
-
-def _is_likely(standings: Standings, candidate: int, highest: float) -> bool:
-    """`highest`: the highest prior of those that behave alike."""
-    return _prior_of_code(standings, candidate) >= highest - ALIKE_LOG_ODDS
+    keys = {c: _quality_among_alike(standings, c)[:2] for c in group}
+    return tuple(c for c in group if keys[c] == max(keys.values()))
 
 
 def _prior_of_code(standings: Standings, candidate: int) -> float:
@@ -172,17 +162,15 @@ def _evidence(standings: Standings) -> list[SortKey]:
     ]
     groups = [_behaviour(standings, c) for c in range(len(standings.entries))]
     scores: dict[tuple[int, ...], float] = {}
-    priors: dict[tuple[int, ...], float] = {}
     for c, (group, standing) in enumerate(zip(groups, standings.entries, strict=True)):
         score = standing.score + (standings.reward_weight * rewards.get(c, 0.0) if known else 0.0)
         scores[group] = max(score, scores.get(group, score))
-        priors[group] = max(standing.prior, priors.get(group, standing.prior))
     return [
         (
             float(known and c in rewards),
             round(scores[groups[c]], 9),
             alike[c],
-            *(_quality_among_alike(standings, c, priors[groups[c]]) if len(groups[c]) > 1 else ()),
+            *(_quality_among_alike(standings, c) if len(groups[c]) > 1 else ()),
         )
         for c in range(len(standings.entries))
     ]
@@ -197,11 +185,11 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
     return standing.behaves_as, breaks
 
 
-def _quality_among_alike(standings: Standings, candidate: int, highest: float) -> SortKey:
-    likely = _is_likely(standings, candidate, highest)
+def _quality_among_alike(standings: Standings, candidate: int) -> SortKey:
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
-    covers = standings.entries[candidate].covers
-    return likely, covers, len(extent.companions), -extent.source, extent.checks, -extent.characters
+    entry = standings.entries[candidate]
+    score = _prior_of_code(standings, candidate) + standings.reward_weight * (entry.reward or 0.0)
+    return entry.covers, round(score, 9), len(extent.companions), -extent.source
 
 
 def _close_to_best(standings: Standings) -> list[int]:

@@ -1,4 +1,4 @@
-"""Edits that no script tells apart: a model may, and else the smallest wins."""
+"""Edits that no script tells apart: a model may, else what their texts are like."""
 
 import re
 from pathlib import Path
@@ -70,14 +70,14 @@ async def test_an_edit_that_passes_what_parts_the_one_that_stood_for_it_meets_th
         "<script>\nimport sys\nfrom shop.till import total\n"
         "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>"
     )
-    answers = alike(ABSOLUTE_EDIT, NO_LOOP, GOOD_EDIT)
+    answers = alike(ABSOLUTE_EDIT, NO_LOOP, GOOD_EDIT, ABSOLUTE_EDIT)
     answers["selecting"] = [
         script,
         lambda said: f"<choice>{'AB'['abs' in said[1].text.split('Candidate B:')[0]]}</choice>",
         "<alike/>\n\n<choice>A</choice>",
         "<alike/>\n\n<choice>A</choice>",
     ]
-    chosen, model = await chosen_by(shop, "evidence", answers, samples=3, finalists=2)
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=4, finalists=2)
     assert len(chosen.evidence.finalists) == 3
     assert [len(one.candidates) for one in chosen.evidence.further] == [3]
     assert asked(model, "selecting") > 2
@@ -202,7 +202,7 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
     assert "Candidate A:" in first
     assert "Candidate B:" in first
     assert "Candidate C:" not in first
-    assert re.search(r"\bC\b.+\bB\b.+every script", first)
+    assert re.search(r"\bC\b.+\bB\b.+ran with both", first)
     assert "2 pass" in first
 
 

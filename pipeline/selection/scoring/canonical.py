@@ -142,15 +142,6 @@ async def read_base(
     )
 
 
-_DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|function|func|fn)\s+(\w+)")
-
-
-class EditLocation(NamedTuple):
-    path: str
-    name: str
-    """The innermost definition known around the change; empty at the top level."""
-
-
 @dataclass(frozen=True)
 class CanonicalFile:
     """What an edit does to one file."""
@@ -167,7 +158,6 @@ class CanonicalEdit:
 
     key: str
     files: tuple[CanonicalFile, ...] = field(compare=False)
-    locations: frozenset[EditLocation] = field(compare=False)
     irrelevant_files: tuple[str, ...] = field(compare=False)
     """Paths left out: tests, documents, leftover scripts."""
 
@@ -194,10 +184,9 @@ def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -
         (form for file in chosen if (form := _canonical_file(file, base, lexer))),
         key=lambda form: form.path,
     )
-    places = frozenset(place for file in chosen for place in _edit_locations(file))
     irrelevant_files = tuple(file.path for file in parsed if file not in chosen)
     key = _key(forms, "" if forms else diff)
-    return CanonicalEdit(key, tuple(forms), places, irrelevant_files)
+    return CanonicalEdit(key, tuple(forms), irrelevant_files)
 
 
 class _Lexer:
@@ -341,14 +330,3 @@ def _number_names(names: set[str], found: Iterable[TokenChange]) -> dict[str, st
         return {}
     met = dict.fromkeys(token for change in found for token in change.added if token in names)
     return {name: f"\0local{number}" for number, name in enumerate(met)}
-
-
-def _edit_locations(file: FileDiff) -> Iterable[EditLocation]:
-    for hunk in file.hunks:
-        name = _DEFINITION.match(hunk.heading)
-        inner = name[1] if name else ""
-        for marker, text in hunk.lines:
-            if definition := _DEFINITION.match(text):
-                inner = definition[1]
-            elif marker != " ":
-                yield EditLocation(file.path, inner)

@@ -15,7 +15,6 @@ from pipeline.selection.scoring.features import FeatureRow, TextEvidence, best
 from prompts.text import pluralize
 from sandbox.frozen import Frozen
 
-_MAX_LOG_ODDS = 6.0
 BASE_RATE = 0.5
 """Of edits that are right, where nothing is known: in a language without data (its weight is that
 of the fit), and where what the issue reports was not seen."""
@@ -103,38 +102,14 @@ def log_odds(evidence: TextEvidence, weights: Weights, chosen: int | None = None
 
     Needs at least one candidate.
     """
-    return _dot(
-        weights.probability, probability_features(evidence, ranking(evidence, weights), chosen)
-    )
+    chosen = choose(evidence, weights)[0] if chosen is None else chosen
+    return _dot(weights.probability, probability_features(evidence, chosen))
 
 
-def probability_features(
-    evidence: TextEvidence, scores: Sequence[float], chosen: int | None = None
-) -> FeatureRow:
-    """The features of the probability: how far the candidates agree, also on `chosen`.
-
-    `chosen` is None for the first candidate with the highest score.
-    """
-    chosen = best(range(len(scores)), scores)[0] if chosen is None else chosen
-    tops = [max(scores[member] for member in group.members) for group in evidence.groups]
-    own = max(
-        scores[m] for group in evidence.groups if chosen in group.members for m in group.members
-    )
-    highest = max(tops)
-    total = sum(math.exp(top - highest) for top in tops)
-    share = math.exp(own - highest) / total
-    margin = (
-        math.log(share / (1 - share))
-        if 0 < share < 1
-        else math.copysign(_MAX_LOG_ODDS, share - 0.5)
-    )
+def probability_features(evidence: TextEvidence, chosen: int) -> FeatureRow:
+    """The features of the probability: how far the candidates agree, also on `chosen`."""
     row = {f"chosen_{name}": value for name, value in evidence.rows[chosen].items()}
-    return {
-        "bias": 1.0,
-        "margin": max(-_MAX_LOG_ODDS, min(margin, _MAX_LOG_ODDS)),
-        **evidence.agreement,
-        **row,
-    }
+    return {"bias": 1.0, **evidence.agreement, **row}
 
 
 def sigmoid(x: float) -> float:

@@ -3,17 +3,17 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice, repeat
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.edits.suspicious import is_changelog, is_irrelevant
 from pipeline.languages.conventions import is_test
-from pipeline.selection.scoring.canonical import CanonicalEdit, TokenChange
+from pipeline.selection.scoring.canonical import CanonicalEdit
 
 
 @dataclass(frozen=True)
@@ -41,25 +41,15 @@ Bag = frozenset[int]
 """A multiset as a set of hashes (valid in this process): a count distinguishes equal elements."""
 
 
-@dataclass(frozen=True)
-class EditProfile:
-    """The parts of an edit that are compared with other edits."""
-
-    tokens: Bag
-    """Neighbouring tokens on added and removed lines."""
-    lines: Bag
-    """The added and removed logical lines."""
-    places: Bag
-
-
-def edit_profile(form: CanonicalEdit) -> EditProfile:
-    """The parts of `form` that similarity is computed from."""
-    found = [change for file in form.files for change in file.changes]
-    return EditProfile(
-        tokens=_to_bag(_count_token_pairs(found)),
-        lines=_to_bag(Counter(_lines_with_sign(found))),
-        places=frozenset(hash(place) for place in form.locations),
-    )
+def token_bag(form: CanonicalEdit) -> Bag:
+    """Neighbouring tokens on added and removed lines: what similarity is computed from."""
+    found = (change for file in form.files for change in file.changes)
+    counted: Counter[Hashable] = Counter()
+    for change in found:
+        for sign, units in (("-", change.units_removed), ("+", change.units_added)):
+            for unit in units:
+                counted.update(zip(repeat(sign), unit, unit[1:], strict=False))
+    return _to_bag(counted)
 
 
 SimilarityMatrix = list[list[float]]
@@ -87,7 +77,7 @@ def means(matrix: SimilarityMatrix) -> list[float]:
 
 def medoid(forms: Sequence[CanonicalEdit]) -> list[int]:
     """The candidates most similar to all others by tokens; several on a tie."""
-    average = means(similarities([edit_profile(form).tokens for form in forms]))
+    average = means(similarities([token_bag(form) for form in forms]))
     return best(range(len(forms)), average)
 
 
@@ -96,21 +86,6 @@ def best(candidates: Iterable[int], score: Sequence[float]) -> list[int]:
     pool = list(candidates)
     top = max((score[c] for c in pool), default=0.0)
     return [c for c in pool if score[c] >= top - 1e-9]
-
-
-def _lines_with_sign(found: Iterable[TokenChange]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for change in found:
-        for unit in change.units_removed:
-            yield "-", unit
-        for unit in change.units_added:
-            yield "+", unit
-
-
-def _count_token_pairs(found: Iterable[TokenChange]) -> Counter[Hashable]:
-    counted: Counter[Hashable] = Counter()
-    for sign, unit in _lines_with_sign(found):
-        counted.update(zip(repeat(sign), unit, unit[1:], strict=False))
-    return counted
 
 
 def _to_bag(counted: Counter[Hashable]) -> Bag:
@@ -143,10 +118,6 @@ class Extent(NamedTuple):
     companions: frozenset[str]
     """Which of tests with what they read, documentation and the changelog it adds to or mends;
     empty if it deletes a file of one."""
-    checks: int
-    """The lines that check something in the tests that it adds."""
-    characters: int
-    """The length of the diff of those source files: breaks ties between equal numbers of lines."""
 
 
 @lru_cache(maxsize=256)
@@ -154,18 +125,10 @@ def measure_extent(diff: str) -> Extent:
     files = parse_diff(diff)
     source = [file for file in files if not is_irrelevant(file)] or files
     beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]
-    changed = [text for file in source for text in _list_lines(file, "+-")]
+    changed = sum(len(_list_lines(file, "+-")) for file in source)
     kept = all(file.new and _list_lines(file, "+") for file in beside)
     companions = {_kind_of(file) for file in beside} if kept else set[str]()
-    tests = "\n".join(
-        line for file in beside if is_test(file.path) for line in _list_lines(file, "+")
-    )
-    return Extent(
-        source=len(changed),
-        companions=frozenset(companions - {""}),
-        checks=len(_CHECKING.findall(tests)),
-        characters=sum(map(len, changed)),
-    )
+    return Extent(source=changed, companions=frozenset(companions - {""}))
 
 
 def _kind_of(file: FileDiff) -> str:
@@ -190,16 +153,11 @@ class EditFeatures:
 
     added: float
     removed: float
-    new_file: float
     tests: float
     irrelevant_files: float
     """It includes tests, documents or leftover scripts; thirty count as one."""
-    raises: float
-    prints: float
     file_named: float
     """The issue names a file that it changes."""
-    place_named: float
-    """The issue names a definition that it changes."""
 
 
 def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
@@ -207,24 +165,17 @@ def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
     found = [change for file in form.files for change in file.changes]
     added = [token for change in found for token in change.added]
     removed = [token for change in found for token in change.removed]
-    come, gone = set(added), set(removed)
     stems = {file.path.rpartition("/")[2].partition(".")[0] for file in form.files}
     return EditFeatures(
         added=math.log1p(len(added)),
         removed=math.log1p(len(removed)),
-        new_file=float(any(file.change.startswith("new") for file in form.files)),
         tests=float(any(is_test(path) for path in form.irrelevant_files)),
         irrelevant_files=float(bool(form.irrelevant_files)),
-        raises=float("raise" in come and "raise" not in gone),
-        prints=float("print" in come),
         file_named=float(bool(stems & words)),
-        place_named=float(any(place.name in words for place in form.locations if place.name)),
     )
 
 
 FeatureRow = dict[str, float]
-
-KINDS = ("tokens", "lines", "places")
 
 
 @dataclass(frozen=True)
@@ -232,8 +183,6 @@ class TextEvidence:
     """Candidates for one issue, compared with each other."""
 
     groups: tuple[Cluster, ...]
-    similarity: dict[str, SimilarityMatrix]
-    """Similarity of candidates by kind: `tokens`, `lines`, `places`."""
     rows: tuple[FeatureRow, ...]
     """By candidate: the features that speak for it rather than another."""
     agreement: FeatureRow
@@ -258,10 +207,6 @@ def compute_independent_evidence(
     ]
     return TextEvidence(
         groups=tuple(Cluster(group) for group in members),
-        similarity={
-            kind: [[matrix[a][b] for b in counted] for a in counted]
-            for kind, matrix in found.similarity.items()
-        },
         rows=tuple(found.rows[at] for at in counted),
         agreement=found.agreement,
     )
@@ -270,45 +215,22 @@ def compute_independent_evidence(
 def compute_text_evidence(forms: Sequence[CanonicalEdit], issue: str = "") -> TextEvidence:
     """The evidence for each of `forms`, the candidates for `issue`."""
     groups = tuple(clusters([form.key for form in forms]))
-    profiles = [edit_profile(form) for form in forms]
-    alike: dict[str, SimilarityMatrix] = {
-        "tokens": similarities([p.tokens for p in profiles]),
-        "lines": similarities([p.lines for p in profiles]),
-        "places": similarities([p.places for p in profiles]),
-    }
+    alike = similarities([token_bag(form) for form in forms])
+    average = means(alike)
+    middle = fmean(average) if average else 0.0
     words = frozenset(_WORD.findall(issue[:100_000]))
     rows: list[FeatureRow] = [{**vars(edit_features(form, words))} for form in forms]
-    middle = median(row["removed"] for row in rows) if rows else 0.0
-    for row in rows:
-        row["removed_beyond"] = max(row["removed"] - middle, 0.0)
+    for member, row in enumerate(rows):
+        others = alike[member][:member] + alike[member][member + 1 :]
+        row["similarity_mean"] = average[member]
+        row["similarity_beyond"] = average[member] - middle
+        row["similarity_nearest"] = max(others, default=0.0)
     for group in groups:
         for member in group.members:
             rows[member]["support"] = math.log(group.support)
-    for kind, matrix in alike.items():
-        _add_similarity(rows, kind, matrix)
-    whole = _measure_agreement(groups, alike, len(forms))
-    return TextEvidence(groups, alike, tuple(rows), whole)
-
-
-def _add_similarity(rows: Sequence[FeatureRow], kind: str, matrix: SimilarityMatrix) -> None:
-    average = means(matrix)
-    middle = fmean(average) if average else 0.0
-    most = max(average, default=0.0)
-    for member, row in enumerate(rows):
-        others = matrix[member][:member] + matrix[member][member + 1 :]
-        row[f"{kind}_mean"] = average[member]
-        row[f"{kind}_beyond"] = average[member] - middle
-        row[f"{kind}_central"] = float(average[member] >= most - 1e-9)
-        row[f"{kind}_nearest"] = max(others, default=0.0)
-
-
-def _measure_agreement(
-    groups: Sequence[Cluster], alike: dict[str, SimilarityMatrix], count: int
-) -> FeatureRow:
-    whole: FeatureRow = {
-        "candidates": math.log(count) if count else 0.0,
-        "distinct": len(groups) / max(count, 1),
+    agreement = {
+        "candidates": math.log(len(forms)) if forms else 0.0,
+        "distinct": len(groups) / max(len(forms), 1),
+        "similarity": middle,
     }
-    for kind, matrix in alike.items():
-        whole[f"{kind}_agreement"] = fmean(means(matrix)) if matrix else 0.0
-    return whole
+    return TextEvidence(groups, tuple(rows), agreement)

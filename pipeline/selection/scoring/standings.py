@@ -5,11 +5,6 @@ of an execution is a likelihood ratio for each voting test and for the repositor
 are counted on executed edits, and drawn towards assumed ones: `ratios.json` says from how many, and
 `tests.benchmarks.fitting.fit_ratios` what stays assumed. Tests that one model wrote for one issue
 agree in their errors too, so n of them count as `n / (1 + (n - 1) * correlation)`.
-
-A test's share of that is its weight, `(1 + r) / 2`, where `r` from -1 to 1 is its discrimination:
-the correlation, over the candidates, of passing it with the share of the other voting tests passed
-(the item-rest correlation of classical test theory), times `m / (m + DRAW)` for `m` candidates. It
-is 0.5 for a test that does not discriminate.
 """
 
 from __future__ import annotations
@@ -21,7 +16,6 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from statistics import fmean
 from typing import TypeVar
 
 from pipeline.codebase.unified_diff import list_paths
@@ -65,14 +59,11 @@ class Ratios(Frozen):
     correlation: float
     """Between scripts for one issue."""
 
-    def script_odds(self, shares: Sequence[tuple[float, bool]]) -> float:
-        """What scripts add, each with its weight and whether the edit passes it: n of them count
-        as `n / (1 + (n - 1) * correlation)`."""
-        total = sum(share for share, _ in shares)
-        if total <= 0:
-            return 0.0
-        count = len(shares) / (1 + (len(shares) - 1) * self.correlation)
-        return count * sum(share * self.passes.odds(does) for share, does in shares) / total
+    def script_odds(self, passes: Sequence[bool]) -> float:
+        """What scripts add, by whether the edit passes each: n of them count as
+        `n / (1 + (n - 1) * correlation)`."""
+        total = sum(self.passes.odds(does) for does in passes)
+        return total / (1 + max(0, len(passes) - 1) * self.correlation)
 
 
 class FittedRatios(Frozen):
@@ -111,39 +102,10 @@ def voting_tests(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...
     return tuple(test for test in tests if test not in silent)
 
 
-def vote_weights(table: VoteTable, tests: Sequence[int]) -> list[float]:
-    """The weight of each of `tests`, from 0 to 1."""
-    rows = [[float(runs[test].passed) for test in tests] for runs in table.runs]
-    # Four pseudo-candidates say nothing about the test.
-    drawn = len(rows) / (len(rows) + 4)
-    return [(1 + drawn * _discrimination(rows, at)) / 2 for at in range(len(tests))]
-
-
-def _discrimination(rows: Sequence[Sequence[float]], at: int) -> float:
-    if not rows or len(rows[0]) < 2:
-        return 0.0
-    own = [row[at] for row in rows]
-    rest = [sum(row) - row[at] for row in rows]
-    return _correlation(own, rest)
-
-
-def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Pearson's correlation; 0 if one side does not vary."""
-    mean_x, mean_y = fmean(xs), fmean(ys)
-    both = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
-    spread = sum((x - mean_x) ** 2 for x in xs) * sum((y - mean_y) ** 2 for y in ys)
-    return both / math.sqrt(spread) if spread > 1e-12 else 0.0
-
-
 def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
     """By candidate: the log-odds of being right that passing and failing `tests` adds."""
-    shares, ratios = vote_weights(table, tests), load_shipped_ratios().ratios
-    return [
-        ratios.script_odds(
-            [(share, runs[test].passed) for test, share in zip(tests, shares, strict=True)]
-        )
-        for runs in table.runs
-    ]
+    ratios = load_shipped_ratios().ratios
+    return [ratios.script_odds([runs[test].passed for test in tests]) for runs in table.runs]
 
 
 def suite_odds(broken: Collection[str] | None, outdated: Collection[str] = ()) -> float:

@@ -21,11 +21,8 @@ from pipeline.lab.scoring import percent
 from pipeline.selection.scoring.confidence import Weights, choose, load_shipped_model, weights_for
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "all of `tokens`": ("tokens_",),
-    "all of `lines`": ("lines_",),
-    "all of `places`": ("places_",),
+    "similarity": ("similarity",),
     "tests, documents and scripts beside the fix": ("tests", "irrelevant_files"),
-    "words of the issue": ("file_named", "place_named"),
 }
 """By name: how the names of the features begin."""
 _PYTHON_FILE = re.compile(r"(?m)^((?:diff|---|\+\+\+|rename) .*?)\.py\b")

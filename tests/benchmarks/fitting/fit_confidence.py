@@ -33,9 +33,8 @@ from pipeline.selection.scoring.confidence import (
     choose,
     confidence,
     probability_features,
-    ranking,
 )
-from pipeline.selection.scoring.features import TextEvidence, best
+from pipeline.selection.scoring.features import TextEvidence
 
 try:
     import numpy as np
@@ -44,14 +43,8 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"Fitting needs {missing.name}, a development dependency. Install it: `uv sync`.")
 
-_NEGATIVE = frozenset(
-    {
-        *("added", "removed", "removed_beyond", "new_file", "tests", "raises", "prints"),
-        *("file_named", "place_named", "distinct"),
-    }
-)
-_POSITIVE = frozenset({"support", "margin"})
-_SIMILARITY_PREFIXES = ("tokens_", "lines_", "places_")
+_NEGATIVE = frozenset({"added", "removed", "tests", "file_named", "distinct"})
+_POSITIVE = frozenset({"support"})
 _UNSIGNED = frozenset({"irrelevant_files", "bias", "candidates"})
 
 
@@ -75,7 +68,7 @@ PROBABILITY_PENALTY = 0.003
 COMMAND = "python -m tests.benchmarks.fitting.fit_confidence INSTANCES PREDICTIONS LABELS OUT"
 FOLDS = 4
 """Folds: probabilities are fitted to ranks that were fitted without the fold."""
-CHOSEN_FEATURES = ("support", "tokens_mean", "tokens_nearest", "added", "removed")
+CHOSEN_FEATURES = ("support", "similarity_mean", "similarity_nearest", "added", "removed")
 
 
 @dataclass(frozen=True)
@@ -180,7 +173,7 @@ def weight_sign(name: str) -> int:
     name = name.removeprefix("chosen_")
     if name in _NEGATIVE:
         return -1
-    if name in _POSITIVE or name.startswith(_SIMILARITY_PREFIXES):
+    if name in _POSITIVE or name.startswith("similarity"):
         return 1
     if name in _UNSIGNED:
         return 0
@@ -237,16 +230,13 @@ def fit_weights(found: Sequence[EnsembleSample]) -> Weights:
     for inside, outside in _repository_folds(found):
         rank = Weights(rank=fit_rank(inside, RANK_PENALTY, names), probability={})
         for sample in (s for s in outside if s.equal_strength):
-            scores = ranking(sample.evidence, rank)
-            tops = best(range(len(scores)), scores)
-            rows.append(probability_features(sample.evidence, scores))
+            tops = choose(sample.evidence, rank)
+            rows.append(probability_features(sample.evidence, tops[0]))
             right.append(sum(sample.right[c] for c in tops) / len(tops))
     chosen = [f"chosen_{name}" for name in CHOSEN_FEATURES]
     return Weights(
         rank=fit_rank(found, RANK_PENALTY, names),
-        probability=fit_probability(
-            rows, right, ["bias", "margin", *found[0].evidence.agreement, *chosen]
-        ),
+        probability=fit_probability(rows, right, ["bias", *found[0].evidence.agreement, *chosen]),
     )
 
 

@@ -145,7 +145,7 @@ def state(row: ExecutedEdit, ratios: Ratios, base: float, *, halves: bool) -> fl
     if row.broken is not None:
         odds += ratios.breaks.odds(bool(row.broken))
     if halves:
-        odds += ratios.script_odds([(0.5, passed) for passed in row.halves])
+        odds += ratios.script_odds(row.halves)
     return sigmoid(odds)
 
 

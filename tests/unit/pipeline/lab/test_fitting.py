@@ -95,7 +95,7 @@ def test_the_command_runs_after_all_it_uses_is_defined() -> None:
 def test_a_number_of_which_no_direction_is_known_is_refused() -> None:
     from tests.benchmarks.fitting.fit_confidence import weight_sign
 
-    assert [weight_sign(name) for name in ("chosen_added", "margin", "bias")] == [-1, 1, 0]
+    assert [weight_sign(name) for name in ("chosen_added", "support", "bias")] == [-1, 1, 0]
     with pytest.raises(KeyError, match="colour"):
         weight_sign("colour")
 

@@ -1,5 +1,6 @@
 """How a choice is told."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pipeline.data.suite_reports import FurtherScript
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.selection.explain import explain_choice, explain_with_reproduction
+from pipeline.selection.methods import rank_candidates
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.verdict import Judgement, Verdict
 from sandbox.frozen import replace
@@ -125,6 +127,25 @@ def test_edits_do_not_behave_alike_where_the_reproduction_test_tells_them_apart(
     apart = explain_with_reproduction(judged, ("passes", "fails"))
     assert "behave alike" not in apart
     assert apart.startswith("C came first. ")
+
+
+def test_the_checklist_is_named_where_it_decides_among_edits_that_behave_alike() -> None:
+    """Seen: the larger edit was chosen by the checklist, and called the smallest."""
+    candidates = tuple(
+        Candidate(sample=n, patch=Patch(diff=diff_of("a = 0\n", f"a = {n}\n" * n, "a.py")))
+        for n in range(1, 3)
+    )
+    scripts = tuple(TestScript(text=f"s{n}") for n in range(2))
+    runs, base = ((ran(0),) * 2,) * 2, (ran(2),) * 2
+    table = VoteTable(candidates=candidates, tests=scripts, base=base, runs=runs)
+    standings = build_standings(table, issue="")
+    covers = [replace(one, covers=at, prior=0.0) for at, one in enumerate(standings.entries)]
+    standings = dataclasses.replace(standings, entries=tuple(covers))
+    order = tuple(rank_candidates("evidence", standings))
+    told = explain_choice(standings, Verdict(method="evidence", chosen=1, order=order))
+    assert order == (1, 0)
+    assert "checklist" in told
+    assert "smallest" not in told
 
 
 def test_what_tells_an_edit_from_those_that_behave_alike_is_named() -> None:

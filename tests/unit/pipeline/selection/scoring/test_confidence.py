@@ -37,15 +37,6 @@ def test_the_ranking_is_the_weighted_sum_of_the_evidence() -> None:
     assert confidence(evidence, weights) == 0.5
 
 
-def test_the_margin_is_the_log_odds_among_distinct_edits() -> None:
-    evidence = compute_text_evidence(forms("return 1", "return 1", "return 2"))
-    weights = Weights(rank={"support": 1 / math.log(2)}, probability={})
-    # Scores 1 and 0: the share of the first is e / (e + 1), so its odds are e.
-    assert math.isclose(probability_features(evidence, ranking(evidence, weights))["margin"], 1.0)
-    alone = compute_text_evidence(forms("return 1"))
-    assert probability_features(alone, [0.0])["margin"] == 6
-
-
 def test_more_agreement_means_more_confidence() -> None:
     weights = weights_for(None)
     united = confidence(compute_text_evidence(forms(*["return a + 1"] * 5)), weights)
@@ -83,7 +74,7 @@ def test_every_weight_belongs_to_evidence_that_there_is() -> None:
     fit = load_shipped_model().fit
     for weights in (fit.whole, *fit.without.values()):
         assert set(weights.rank) <= set(evidence.rows[0])
-        assert set(weights.probability) <= set(probability_features(evidence, [0.0, 0.0]))
+        assert set(weights.probability) <= set(probability_features(evidence, 0))
 
 
 def test_it_needs_enough_outcomes_and_moves_towards_them_but_not_all_the_way() -> None:

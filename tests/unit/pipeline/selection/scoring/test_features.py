@@ -20,11 +20,11 @@ from pipeline.selection.scoring.features import (
     best,
     clusters,
     compute_text_evidence,
-    edit_profile,
     means,
     measure_extent,
     medoid,
     similarities,
+    token_bag,
 )
 from tests.support.data.diffs import diff_of
 from tests.support.texts import texts_of
@@ -224,7 +224,7 @@ def test_equal_edits_are_one_candidate_with_more_support() -> None:
 
 def test_similarity_is_one_with_itself_and_nothing_with_what_shares_nothing() -> None:
     one, other = form_of_line("return a + 1"), normalise(diff_of("x = 1\n", "x = 2\n", "b.js"))
-    matrix = similarities([edit_profile(f).tokens for f in (one, other, one)])
+    matrix = similarities([token_bag(f) for f in (one, other, one)])
     assert matrix == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
     assert means(matrix) == [0.5, 0, 0.5]
     assert similarities([frozenset(), frozenset()]) == [[1, 0], [0, 1]]
@@ -256,10 +256,9 @@ def test_evidence_counts_support_and_agreement() -> None:
     evidence = compute_text_evidence(forms, "f should return 2")
     assert [row["support"] for row in evidence.rows] == [math.log(2), math.log(2), 0]
     assert evidence.agreement["distinct"] == pytest.approx(2 / 3)
-    assert evidence.agreement["places_agreement"] == 1
 
 
 def test_edits_that_are_all_equal_agree_wholly_and_none_at_all_is_no_evidence() -> None:
     same = compute_text_evidence([form_of_line("return 2")] * 3)
-    assert same.agreement["tokens_agreement"] == 1
+    assert same.agreement["similarity"] == 1
     assert compute_text_evidence([]).rows == ()

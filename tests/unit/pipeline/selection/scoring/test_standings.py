@@ -25,7 +25,6 @@ from pipeline.selection.scoring.standings import (
     load_shipped_ratios,
     script_odds,
     suite_odds,
-    vote_weights,
     voting_tests,
 )
 from pipeline.selection.verdict import SavedSuiteReport
@@ -91,20 +90,6 @@ def test_a_test_votes_when_it_fails_on_the_unedited_code_and_is_steady() -> None
     unsteady = replace(votes, flaky=(3,))
     assert voting_tests(unsteady) == (0,)
     assert voting_tests(unsteady, all_tests=True) == (0, 1, 2)
-
-
-def test_a_test_that_agrees_with_the_others_weighs_more_than_one_against_them() -> None:
-    votes = table([ONE, TWO, THREE, edit("return 1")], ["0002", "0002", "2220", "2220"], "2222")
-    agreeing, *_, against = vote_weights(votes, (0, 1, 2, 3))
-    assert agreeing > 0.5 > against >= 0
-    # r is 1 for the first, drawn towards 0 by four imagined candidates.
-    assert against == pytest.approx((1 - 0.5) / 2)
-
-
-def test_a_test_that_distinguishes_nothing_weighs_half() -> None:
-    votes = table([ONE, TWO], ["00", "02"], "22")
-    assert vote_weights(votes, (0, 1))[0] == 0.5
-    assert vote_weights(votes, (0,)) == [0.5]
 
 
 def test_what_tests_add_is_a_likelihood_ratio_and_many_alike_count_as_few() -> None:
