@@ -6,13 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from io import StringIO
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
-from bot.cli import main
 from capuchin_demo.environment import find_free_port
+from tests.support.command_line import Ended
 from tests.support.serving import wait_for_port
 
 ROOT: Final = Path(__file__).parents[2]
@@ -22,19 +21,6 @@ SECONDS: Final = 120
 CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 """For networks with an authority of their own."""
 NOTHING: Mapping[str, str] = {}
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The one document on standard output."""
-        return json.loads(self.out)
 
 
 def environment(given: Mapping[str, str] = NOTHING) -> dict[str, str]:
@@ -56,16 +42,6 @@ def capuchin(*words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING) ->
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def here(*words: str, cwd: Path = ROOT) -> Ended:
-    """As `capuchin`, in this process and with its environment: most commands end faster so."""
-    with chdir(cwd), redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        try:
-            code = main(words)
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else -1
-    return Ended(code, out.getvalue(), err.getvalue())
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.outside import assert_expected, capuchin, here
+from tests.doors.outside import assert_expected, capuchin
+from tests.support.command_line import here
 from tests.support.data import local_git
 from tests.support.texts import texts_of
 

@@ -16,7 +16,8 @@ import pytest
 
 from capuchin_demo.environment import find_free_port
 from capuchin_demo.hub.tokens import generate_app
-from tests.doors.outside import assert_expected, here, redis, serve, shape, worker
+from tests.doors.outside import assert_expected, redis, serve, shape, worker
+from tests.support.command_line import here
 from tests.support.serving import wait_for_port
 
 SECRET: Final = "a secret of a webhook"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.doors.outside import ROOT, assert_expected, here, quoted
+from tests.doors.outside import ROOT, assert_expected, quoted
+from tests.support.command_line import here
 
 
 def keys_of(schema: dict[str, Any], above: str = "") -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 
 from tests.doors import shop
 from tests.doors.internal import model
-from tests.doors.outside import Ended, assert_expected, here, recorded, shape
+from tests.doors.outside import assert_expected, recorded, shape
+from tests.support.command_line import Ended, here
 from tests.support.data import local_git
 
 LEFT: Final = [

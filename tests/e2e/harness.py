@@ -263,6 +263,12 @@ class BotHarness(People):
         )
         return await self.take(asked.run_id)
 
+    async def begin_run(self, *, dies_after: int = 0) -> tuple[Repo, Issue, Lease]:
+        """The lease of the run of a prepared issue, whose worker dies after so many effects."""
+        repo, issue = await self.prepare_issue()
+        lease = await self.lease(repo, issue)
+        return repo, issue, await self.die_after(dies_after, lease) if dies_after else lease
+
     async def take(self, run_id: str) -> Lease:
         """The lease of a run that nobody has."""
         lease = await Lease.acquire(self.storage, RunId(run_id), worker="w", seconds=SECONDS)

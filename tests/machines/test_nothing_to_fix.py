@@ -12,8 +12,7 @@ from pipeline.data.progress import StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.edits.external import LARGEST
 from pipeline.workflows.abstain import Lineage
-from sandbox.frozen import replace
-from tests.support.data.publishing import a_run
+from tests.support.data.publishing import a_run, proven
 from tests.support.data.repositories import add_commit
 from tests.support.data.solver_shop import (
     APPROVE,
@@ -149,8 +148,7 @@ async def test_a_sample_may_not_call_fixed_what_its_script_reports(shop: Shop) -
     assert result.confidence <= 0.5
     body = pull_body(a_run(), result, ())
     assert body.startswith("**What the issue describes does not happen here")
-    found = replace(result, evidence=replace(result.evidence, unseen=0))
-    assert pull_body(a_run(), found, ()).startswith("- **Before:**")
+    assert pull_body(a_run(), proven(result, unseen=0), ()).startswith("- **Before:**")
 
 
 async def test_one_script_that_reports_the_issue_is_enough_to_work_on_it(shop: Shop) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import zstandard
 
 from bot.cli import fix as cli_fix
+from bot.cli.local_run import USAGE
 from bot.cli.out_folder import SealedStore, load_secret
 from bot.settings import Settings
 from capuchin_demo.recorded.server import RecordedServer
@@ -21,6 +22,7 @@ from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
+from tests.support.command_line import Ended, ended_with
 from tests.support.data import local_git
 
 
@@ -52,6 +54,14 @@ class LocalFix:
     async def fix(self, *more: str, settings: Settings | None = None) -> int:
         args = ["fix", "--repo", str(self.repo), "--issue", str(self.issue), "--out", str(self.out)]
         return await cli_fix.run_command(parse_arguments([*args, *more]), settings or self.settings)
+
+    async def end(self, code: int, *more: str, settings: Settings | None = None) -> Ended:
+        """What it said until it ended with `code`."""
+        return await ended_with(code, self.fix(*more, settings=settings))
+
+    async def refuse(self, *more: str, settings: Settings | None = None) -> str:
+        """What it said of wrong usage."""
+        return (await self.end(USAGE, *more, settings=settings)).err
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import main
 from bot.github.http import MAX_WAIT_SECONDS
 from capuchin_demo.hub import pull_actions
 from capuchin_demo.hub.state import Repo
@@ -16,6 +15,7 @@ from pipeline.codebase.unified_diff import parse_diff
 from pipeline.lab.learning.records import read_issues
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
+from tests.support.command_line import Ended, done, here
 from tests.support.data.repositories import add_commit, make_repository
 from tests.support.github import rest_search
 from tests.support.github.faults import RateLimit
@@ -25,22 +25,25 @@ from tests.support.github.hub_state import Popularity
 RIGHT = shop.FILES["shop/till.py"].replace("a - b", "a + b")
 
 
-async def collect(folder: Path, *more: str) -> int:
+async def collect(folder: Path, *more: str) -> Ended:
     words = ["learn", "collect", str(folder / "data"), *more, "--trees", str(folder / "trees")]
-    return await asyncio.to_thread(main, words)
+    return await asyncio.to_thread(here, *words)
+
+
+@pytest.fixture
+def hub(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> LocalHub:
+    """The hub that the command asks, as alice."""
+    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
+    hub.add_user("alice")
+    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
+    return hub
 
 
 @pytest.mark.parametrize("squash", [False, True])
 async def test_what_a_merged_pull_request_says_it_closes_is_collected(
-    hub: LocalHub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    squash: bool,
+    hub: LocalHub, tmp_path: Path, squash: bool
 ) -> None:
-    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
     alice = hub.add_user("alice")
-    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
     repo = hub.add_repo("acme/shop", shop.FILES)
     repo.grant("alice", "write")
     issue = await hub.open_issue(repo, shop.TITLE, shop.BODY, author="alice")
@@ -51,11 +54,11 @@ async def test_what_a_merged_pull_request_says_it_closes_is_collected(
     pull = await pull_actions.open_pull(hub, repo, new, alice)
     await hub.merge(pull, "alice", squash=squash)
 
-    assert await collect(tmp_path, "--github", "acme/shop") == 0
-    assert "1 left out: no commit" in capsys.readouterr().out
+    first = await collect(tmp_path, "--github", "acme/shop")
+    assert (first.code, "1 left out: no commit" in first.out) == (0, True)
     assert (tmp_path / "trees/acme__shop.git/objects").is_dir()
-    assert await collect(tmp_path, "--github", "acme/shop") == 0
-    assert "0 issues taken" in capsys.readouterr().out, "there is nothing new"
+    again = await collect(tmp_path, "--github", "acme/shop")
+    assert (again.code, "0 issues taken" in again.out) == (0, True), "there is nothing new"
     (solved,) = read_issues(tmp_path / "data").values()
     assert solved.id == f"acme__shop-{issue.number}"
     assert (solved.title, solved.body) == (shop.TITLE, shop.BODY)
@@ -63,22 +66,16 @@ async def test_what_a_merged_pull_request_says_it_closes_is_collected(
 
 
 async def test_a_benchmarks_repository_is_named_as_such(
-    hub: LocalHub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
-    hub.add_user("alice")
     hub.add_repo("django/django", shop.FILES)
-    taken = ("--github", "django/django")
-    assert await collect(tmp_path, *taken) == 2
-    assert "CAPUCHIN_GITHUB_TOKEN" in capsys.readouterr().err
-    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
-    assert await collect(tmp_path, *taken) == 0
-    assert "one of SWE-bench's repositories" in capsys.readouterr().err
-    assert await collect(tmp_path, "--github", "acme/none") == 2
-    assert "acme/none" in capsys.readouterr().err
+    taken = await collect(tmp_path, "--github", "django/django")
+    assert (taken.code, "one of SWE-bench's repositories" in taken.err) == (0, True)
+    none = await collect(tmp_path, "--github", "acme/none")
+    assert (none.code, "acme/none" in none.err) == (2, True)
+    monkeypatch.delenv("CAPUCHIN_GITHUB_TOKEN")
+    unknown = await collect(tmp_path, "--github", "django/django")
+    assert (unknown.code, "CAPUCHIN_GITHUB_TOKEN" in unknown.err) == (2, True)
 
 
 async def close_by_pull(hub: LocalHub, repo: Repo, title: str) -> None:
@@ -94,14 +91,8 @@ async def close_by_pull(hub: LocalHub, repo: Repo, title: str) -> None:
 
 
 async def test_the_most_popular_repositories_are_collected_within_the_limits_of_a_search(
-    hub: LocalHub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CAPUCHIN_GITHUB_URL", hub.url)
-    hub.add_user("alice")
-    monkeypatch.setenv("CAPUCHIN_GITHUB_TOKEN", hub.create_personal_token("alice"))
     popular = {
         "django/django": Popularity(80_000, "Python", "BSD-3-Clause"),
         "acme/rust": Popularity(9_000, "Rust", "MIT"),
@@ -130,11 +121,11 @@ async def test_the_most_popular_repositories_are_collected_within_the_limits_of_
     hub.faults.fail_next("GET", "/repos/acme/tea/issues", times=4)
     wanted = ["--top", "9"]
 
-    assert await collect(tmp_path, *wanted) == 1
+    assert (await collect(tmp_path, *wanted)).code == 1
     assert past > MAX_WAIT_SECONDS, "it has waited"
     assert set(read_issues(tmp_path / "data")) == {"acme__shop-1"}, "what is read is kept"
     asked = len(hub.requests)
-    assert await collect(tmp_path, *wanted) == 0
+    assert (await collect(tmp_path, *wanted)).code == 0
     lists = [one for one in hub.requests[asked:] if one.path.endswith("/issues")]
     assert ["since" in dict(one.query) for one in lists] == [True, False], (
         "the first is only looked after"
@@ -146,14 +137,14 @@ async def test_the_most_popular_repositories_are_collected_within_the_limits_of_
     }
     await close_by_pull(hub, repos["acme/tea"], "The tea is not counted either")
     shutil.rmtree(tmp_path / "trees/acme__tea.git")
-    assert await collect(tmp_path, *wanted) == 0
+    last = await collect(tmp_path, *wanted)
     assert len(read_issues(tmp_path / "data")) == 3
-    assert "2 issues taken" in capsys.readouterr().out
-    assert await collect(tmp_path, "--top", "0") == 2
+    assert (last.code, "2 issues taken" in last.out) == (0, True)
+    assert (await collect(tmp_path, "--top", "0")).code == 2
 
 
 async def test_the_developers_own_tests_make_a_benchmark_of_what_was_collected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPUCHIN_SOLVER_MODEL", "openai:none@http://127.0.0.1:9/v1")
     if certificates := host_certificates():
@@ -166,14 +157,12 @@ async def test_the_developers_own_tests_make_a_benchmark_of_what_was_collected(
     row = {"repository": "acme/shop", "number": 1, "title": shop.TITLE, "body": shop.BODY}
     issues, rows = tmp_path / "issues.jsonl", tmp_path / "rows"
     issues.write_text(json.dumps(row) + "\n")
-    assert await collect(tmp_path, "--issues", str(issues)) == 0
+    assert (await collect(tmp_path, "--issues", str(issues))).code == 0
     words = ["learn", "filter", str(tmp_path / "data"), "--out", str(rows)]
     trees = ["--trees", str(tmp_path / "trees")]
-    assert await asyncio.to_thread(main, [*words, *trees]) == 0
+    await asyncio.to_thread(done, *words, *trees)
     (made,) = map(json.loads, (rows / "instances.jsonl").read_text().splitlines())
     assert made["FAIL_TO_PASS"] == ["tests/test_till.py::test_total"]
     assert made["PASS_TO_PASS"] == ["tests/test_till.py::test_count"]
-    capsys.readouterr()
     grade = ["evaluate", str(rows / "instances.jsonl"), *trees, "--grade", "gold", "--json"]
-    assert await asyncio.to_thread(main, grade) == 0
-    assert json.loads(capsys.readouterr().out)["score"] == 100
+    assert (await asyncio.to_thread(done, *grade)).json["score"] == 100

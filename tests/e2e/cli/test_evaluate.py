@@ -11,7 +11,6 @@ from typing import Any, cast
 import docker
 import pytest
 
-from bot.cli import main
 from capuchin_demo.recorded.recording import RecordedAnswer
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.lab.shards import Shard
@@ -21,6 +20,7 @@ from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.e2e import shop
 from tests.e2e.shop import GOLD, NAMES, TEST_PATCH, TESTS, TILL, TOTAL
 from tests.support.certificates import host_certificates
+from tests.support.command_line import done, refused
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import read_all_rows
 from tests.support.data.repositories import make_repository
@@ -71,8 +71,12 @@ class Benchmark:
     def words(self, more: Sequence[str]) -> list[str]:
         return ["evaluate", str(self.instances), "--trees", str(self.folder / "trees"), *more]
 
-    async def evaluate(self, *more: str) -> int:
-        return await asyncio.to_thread(main, self.words(more))
+    async def evaluate(self, *more: str) -> dict[str, Any]:
+        """The report of an evaluation that ends well."""
+        return (await asyncio.to_thread(done, *self.words(more), "--json")).json
+
+    async def refuse(self, *more: str) -> str:
+        return await asyncio.to_thread(refused, *self.words(more))
 
     async def end(self, more: Sequence[str]) -> int:
         """The exit code, also of what the parser refuses."""
@@ -105,27 +109,20 @@ async def benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGen
     assert llm.unexpected == []
 
 
-def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    return json.loads(capsys.readouterr().out)
-
-
 async def test_grades_tell_the_reference_no_edit_and_predictions_apart(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
     predictions = benchmark.folder / "predictions.jsonl"
     row = {"instance_id": "acme__shop-1", "model_name_or_path": "m", "model_patch": WRONG}
     predictions.write_text(json.dumps(row) + "\n")
-    graded = ["--out", str(benchmark.out), "--json", "--grade"]
+    graded = ["--out", str(benchmark.out), "--grade"]
 
-    assert await benchmark.evaluate(*graded, "gold") == 0
-    gold = document(capsys)
+    gold = await benchmark.evaluate(*graded, "gold")
     assert (gold["resolved"], gold["score"]) == (["acme__shop-1"], 100)
     assert "acme/lost" in gold["cannot_tell"]["acme__lost-1"]
-    assert await benchmark.evaluate(*graded, "none") == 0
-    none = document(capsys)
+    none = await benchmark.evaluate(*graded, "none")
     assert (none["resolved"], list(none["unresolved"])) == ([], ["acme__shop-1"])
-    assert await benchmark.evaluate(*graded, str(predictions)) == 0
-    wrong = document(capsys)
+    wrong = await benchmark.evaluate(*graded, str(predictions))
     assert wrong["resolved"] == []
     assert "test_total" in wrong["unresolved"]["acme__shop-1"]
     assert benchmark.llm.requests == []
@@ -163,7 +160,7 @@ def publish(folder: Path, registry: LocalRegistry) -> str:
 
 
 async def test_an_instance_is_graded_in_the_image_that_its_row_names_if_it_can_be_had(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LocalRegistry().serve() as registry:
         monkeypatch.setenv("CAPUCHIN_BUILD_REGISTRIES", registry.host)
@@ -174,14 +171,13 @@ async def test_an_instance_is_graded_in_the_image_that_its_row_names_if_it_can_b
         there = {**row, "image_name": image, "test_patch": built}
         gone = {**row, "instance_id": "acme__shop-2", "docker_image": f"{image}-gone"}
         benchmark.instances.write_text(f"{json.dumps(there)}\n{json.dumps(gone)}\n")
-        assert await benchmark.evaluate("--json", "--grade", "gold") == 0
-    found = document(capsys)
+        found = await benchmark.evaluate("--grade", "gold")
     assert found["resolved"] == ["acme__shop-1", "acme__shop-2"], found["grades"]
     assert [image in one["environment"] for one in found["grades"]] == [True, False]
 
 
 async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learning(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
     folder, data, rows = (benchmark.folder / name for name in ("predictions", "data", "rows"))
     folder.mkdir()
@@ -192,10 +188,10 @@ async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learnin
         ]
         (folder / f"{member}.jsonl").write_text("".join(lines))
     given = ["--instances", str(benchmark.instances), "--predictions", str(folder)]
-    assert main(["learn", "collect", str(data), *given]) == 0
+    done("learn", "collect", str(data), *given)
     words = ["learn", "filter", str(data), "--out", str(rows)]
     executed = [*words, "--trees", str(benchmark.folder / "trees")]
-    assert await asyncio.to_thread(main, executed) == 0
+    said = await asyncio.to_thread(done, *executed)
     candidates = read_all_rows(rows).candidates
     assert {(row.issue, row.source): row.right for row in candidates} == {
         ("acme__shop-1", "right"): True,
@@ -203,13 +199,12 @@ async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learnin
     }
     (pair,) = read_all_rows(rows).outcome
     assert (pair.chosen[0].content, pair.rejected[0].content) == (GOLD, WRONG)
-    said = capsys.readouterr()
     assert "leakage: 0" in said.out
     assert "acme__lost-1" in said.err  # there is no clone
 
 
 async def test_a_folder_of_labelled_edits_is_executed_for_the_fit(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
     folder, labels = benchmark.folder / "predictions", benchmark.folder / "labels.json"
     folder.mkdir()
@@ -218,12 +213,10 @@ async def test_a_folder_of_labelled_edits_is_executed_for_the_fit(
         row = {"instance_id": "acme__shop-1", "model_name_or_path": member, "model_patch": diff}
         (folder / f"{member}.jsonl").write_text(json.dumps(row) + "\n")
     labels.write_text(json.dumps({"good": ["acme__shop-1"], "bad": []}))
-    words = ["--out", str(benchmark.out), "--json", "--grade", str(folder)]
+    words = ["--out", str(benchmark.out), "--grade", str(folder)]
 
-    assert await benchmark.evaluate(*words) == 2
-    assert "--labels" in capsys.readouterr().err
-    assert await benchmark.evaluate(*words, "--labels", str(labels)) == 0
-    found = document(capsys)
+    assert "--labels" in await benchmark.refuse(*words)
+    found = await benchmark.evaluate(*words, "--labels", str(labels))
     assert "acme/lost" in found["cannot_tell"]["acme__lost-1"]
     rows = read_executions([benchmark.out / "executions.jsonl"])
     assert {row.member: (row.right, row.fixed, len(row.broken or ())) for row in rows} == {
@@ -234,32 +227,28 @@ async def test_a_folder_of_labelled_edits_is_executed_for_the_fit(
     assert fit_ratios([str(benchmark.out / "executions.jsonl"), str(fitted)]) == 0
     assert json.loads(fitted.read_text())["edits"] == 2
 
-    ran = ["--executions", str(benchmark.out / "executions.jsonl"), "--json"]
-    assert await benchmark.evaluate(*ran) == 2
+    ran = ["--executions", str(benchmark.out / "executions.jsonl")]
+    assert await benchmark.refuse(*ran)
     words = ["--predictions", str(folder), "--labels", str(labels)]
-    capsys.readouterr()
-    assert await benchmark.evaluate(*ran, *words) == 0
-    compared = document(capsys)
+    compared = await benchmark.evaluate(*ran, *words)
     assert (compared["instances"], compared["edits"], compared["random"]) == (1, 2, 50.0)
     assert compared["methods"]["confidence and near tests"]["score"] == 100.0
 
 
 async def test_solving_runs_grades_and_tabulates_and_goes_on(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
     # The first machine's edit is wrong until its second reply.
     benchmark.llm.recording = shop.answers(
         RecordedAnswer(call="editing/0", turn=1, reply=shop.RIGHT)
     )
-    solve = ["--solve", str(benchmark.out), "--json"]
+    solve = ["--solve", str(benchmark.out)]
 
-    assert await benchmark.evaluate(*solve, "--budget", "0.001") == 0
-    stopped = document(capsys)
+    stopped = await benchmark.evaluate(*solve, "--budget", "0.001")
     assert "larger --budget" in stopped["unfinished"]["acme__shop-1"]
     assert (stopped["score"], stopped["selection"]) == (None, None)
 
-    assert await benchmark.evaluate(*solve, "--budget", "30") == 0
-    found = document(capsys)
+    found = await benchmark.evaluate(*solve, "--budget", "30")
     assert (found["resolved"], found["unfinished"]) == (["acme__shop-1"], {})
     assert "acme/lost" in found["cannot_tell"]["acme__lost-1"]
     assert found["dollars"] > 0
@@ -277,24 +266,22 @@ async def test_solving_runs_grades_and_tabulates_and_goes_on(
     assert "a + b" in (benchmark.out / "predictions.jsonl").read_text()
 
     asked = len(benchmark.llm.requests)
-    assert await benchmark.evaluate(*solve) == 0
-    assert document(capsys) == found
+    assert await benchmark.evaluate(*solve) == found
     assert len(benchmark.llm.requests) == asked
-    runs = ["evaluate", str(benchmark.instances), "--runs", str(benchmark.out / "runs"), "--json"]
-    assert await asyncio.to_thread(main, runs) == 0
-    assert document(capsys)["oracle"] == 100, "the runs can be evaluated again"
+    runs = ("evaluate", str(benchmark.instances), "--runs", str(benchmark.out / "runs"), "--json")
+    again = (await asyncio.to_thread(done, *runs)).json
+    assert again["oracle"] == 100, "the runs can be evaluated again"
 
 
 async def test_options_of_an_evaluation_are_the_commands_and_a_preset_is_a_whole_method(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
-    solve = ["--solve", str(benchmark.out), "--json"]
+    solve = ["--solve", str(benchmark.out)]
     for wrong in ("strategy=paper", "samples=0"):
-        assert await benchmark.evaluate(*solve, "--set", wrong) == 2
-        assert wrong.partition("=")[0] in capsys.readouterr().err
+        assert wrong.partition("=")[0] in await benchmark.refuse(*solve, "--set", wrong)
     # The commit's own file says `samples: 2`.
     papers = ["--set", "strategy=codemonkeys", "--set", "samples=1"]
-    assert await benchmark.evaluate(*solve, *papers) == 0
+    await benchmark.evaluate(*solve, *papers)
     calls = {request.call for request in benchmark.llm.requests}
     assert {call for call in calls if call.startswith("ranking/")} == {
         "ranking/0",
@@ -306,31 +293,28 @@ async def test_options_of_an_evaluation_are_the_commands_and_a_preset_is_a_whole
 
 
 async def test_one_graded_run_compares_the_methods_that_are_named(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
-    assert await benchmark.evaluate("--grade", "gold", "--selection", "voting") == 2
-    assert "--solve" in capsys.readouterr().err
-    solve = ["--solve", str(benchmark.out), "--json", "--set", "samples=2"]
+    assert "--solve" in await benchmark.refuse("--grade", "gold", "--selection", "voting")
+    solve = ["--solve", str(benchmark.out), "--set", "samples=2"]
 
-    assert await benchmark.evaluate(*solve, "--selection", "exec") == 0
-    assert "exec, as it was chosen" in document(capsys)["selection"]["methods"]
+    one = await benchmark.evaluate(*solve, "--selection", "exec")
+    assert "exec, as it was chosen" in one["selection"]["methods"]
     asked = len(benchmark.llm.requests)
-    assert await benchmark.evaluate(*solve, "--selection", "exec", "--selection", "voting") == 0
-    scores = document(capsys)["selection"]["methods"]
+    both = await benchmark.evaluate(*solve, "--selection", "exec", "--selection", "voting")
+    scores = both["selection"]["methods"]
     assert {"exec, as it was chosen", "voting, as it was chosen"} <= set(scores)
     assert len(benchmark.llm.requests) == asked, "the edits are the same"
 
 
 async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
     names = name_shards(3)
     benchmark.llm.recording = shop.answers(shop.RIGHT_AT_ONCE)
     benchmark.repeat(names)
     quick = ["--set", "strategy=codemonkeys", "--set", "samples=1"]  # it has no gate
-    whole = ["--solve", str(benchmark.folder / "whole"), "--json", *quick]
-    assert await benchmark.evaluate(*whole) == 0
-    wanted = document(capsys)
+    wanted = await benchmark.evaluate("--solve", str(benchmark.folder / "whole"), *quick)
     assert sorted(wanted["resolved"]) == sorted(names)
 
     def solve(number: int) -> list[str]:
@@ -339,20 +323,18 @@ async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
 
     await benchmark.kill(benchmark.words(solve(2)), benchmark.folder / f"part2/runs/{names[1]}/run")
     for number in (1, 3):
-        assert await benchmark.evaluate(*solve(number)) == 0
+        await benchmark.evaluate(*solve(number))
     parts = [str(benchmark.folder / f"part{number}") for number in (1, 2, 3)]
     assert not (Path(parts[1]) / "results").exists(), "the killed shard has finished nothing"
-    assert await benchmark.evaluate(*solve(2)) == 0
+    await benchmark.evaluate(*solve(2))
     assert not (Path(parts[1]) / "report.md").exists(), "a shard's report is its own"
     assert (Path(parts[1]) / "shards/2-of-3/report.md").exists()
     asked = len(benchmark.llm.requests)
     for added in (3, 0):
-        capsys.readouterr()
-        assert main(["learn", "merge", str(benchmark.out), *parts]) == 0
-        assert f"{added} results added" in capsys.readouterr().out
-    assert await benchmark.evaluate("--solve", str(benchmark.out), "--json", *quick) == 0
+        merged = done("learn", "merge", str(benchmark.out), *parts)
+        assert f"{added} results added" in merged.out
+    found = await benchmark.evaluate("--solve", str(benchmark.out), *quick)
     assert len(benchmark.llm.requests) == asked, "the shards have done it all"
-    found = document(capsys)
     for key in ("instances", "resolved", "unresolved", "unfinished", "score"):
         assert found[key] == wanted[key]
     # What it cost depends on what the model's service had cached.
@@ -364,7 +346,7 @@ async def test_shards_of_which_one_is_killed_make_the_same_report_as_one_run(
 
 
 async def test_sampled_trajectories_become_rows_and_shards_share_the_work(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+    benchmark: Benchmark,
 ) -> None:
     """They share a folder; one of them is killed."""
     names = name_shards(2)
@@ -375,31 +357,28 @@ async def test_sampled_trajectories_become_rows_and_shards_share_the_work(
     quick = ["--set", "strategy=codemonkeys", "--set", "samples=1"]
     sample = ["learn", "sample", str(data), "--out", str(runs), *trees, *quick]
     collect = ["learn", "collect", str(data), "--instances", str(benchmark.instances)]
-    assert await asyncio.to_thread(main, sample) == 2
-    assert "no issue" in capsys.readouterr().err
-    assert await asyncio.to_thread(main, collect) == 0
+    assert "no issue" in await asyncio.to_thread(refused, *sample)
+    await asyncio.to_thread(done, *collect)
     await benchmark.kill([*sample, "--shard", "2/2"], runs / f"runs/{names[1]}/run")
     for number in (1, 2):
-        assert await asyncio.to_thread(main, [*sample, "--shard", f"{number}/2"]) == 0
+        await asyncio.to_thread(done, *sample, "--shard", f"{number}/2")
     asked = len(benchmark.llm.requests)
     for _ in range(2):
-        capsys.readouterr()
-        assert await asyncio.to_thread(main, sample) == 0
-        said = capsys.readouterr().out
+        said = (await asyncio.to_thread(done, *sample)).out
         assert "2 issues done, 0 not finished" in said
         assert "2 attempts" in said, "none is counted twice"
     assert len(benchmark.llm.requests) == asked, "the shards have done it all"
 
     rows = benchmark.folder / "rows"
     words = ["learn", "filter", str(data), *trees, "--out"]
-    assert main(["learn", "filter", str(data), "--out", str(rows), "--shard", "1/2"]) == 2
+    assert refused("learn", "filter", str(data), "--out", str(rows), "--shard", "1/2")
     parts = [str(benchmark.folder / f"rows{number}") for number in (1, 2)]
     for number, part in enumerate(parts, 1):
-        assert await asyncio.to_thread(main, [*words, part, "--shard", f"{number}/2"]) == 0
+        await asyncio.to_thread(done, *words, part, "--shard", f"{number}/2")
     for added in (2, 0):
-        assert await asyncio.to_thread(main, ["learn", "merge", str(rows), *parts]) == 0
-        assert f"{added} results added" in capsys.readouterr().out
-    assert await asyncio.to_thread(main, [*words, str(rows)]) == 0
+        merged = done("learn", "merge", str(rows), *parts)
+        assert f"{added} results added" in merged.out
+    await asyncio.to_thread(done, *words, str(rows))
     found = read_all_rows(rows)
     assert {row.issue for row in found.candidates if row.right} == set(names)
     assert {row.stage for row in found.policy} == {"files", "reproduction", "edit"}

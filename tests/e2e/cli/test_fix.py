@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import fix as cli_fix
-from bot.cli import local_run, main
+from bot.cli import local_run
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.recorded.recording import RecordedAnswer
@@ -25,6 +25,7 @@ from pipeline.store import DirStore, digest
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, SharedRun, unpack_bundle
+from tests.support.command_line import done, here
 from tests.support.data import local_git
 
 REACHES = f"""<script>
@@ -191,18 +192,16 @@ async def test_the_report_says_what_the_time_went_into(usual: SharedRun) -> None
 
 
 async def test_started_again_it_asks_no_model_and_ends_alike(
-    local_fix: LocalFix, usual: SharedRun, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, usual: SharedRun
 ) -> None:
     run = await usual.ended()
     local_fix.continue_run(run)
     local_git.committed(local_fix.repo, {"new.py": b"x = 1\n"})
-    assert await local_fix.fix() == local_run.FIXED
+    assert "finished run" not in (await local_fix.end(local_run.FIXED)).err
     assert (local_fix.out / "report.json").read_bytes() == (run.out / "report.json").read_bytes()
     assert local_fix.llm.requests == []
-    assert "finished run" not in capsys.readouterr().err
     # What comes too late for it is said.
-    assert await local_fix.fix("--samples", "7") == local_run.FIXED
-    said = capsys.readouterr().err
+    said = (await local_fix.end(local_run.FIXED, "--samples", "7")).err
     assert ("finished run" in said, "(samples)" in said) == (True, True)
 
 
@@ -220,7 +219,7 @@ async def test_a_failed_run_goes_on_where_it_stopped(
 
 
 async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix,
 ) -> None:
     """CodeMonkeys, Figure 5: the first machine mends its edit, the second does not."""
     local_fix.commit(shop.FILES)
@@ -234,19 +233,15 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     (runs / "labels.json").write_text('{"out": {"0": [1]}}')
     evaluate = ["evaluate", str(runs / "instances.jsonl"), "--runs", str(runs)]
 
-    async def serial() -> dict[str, object]:
-        capsys.readouterr()
-        assert await asyncio.to_thread(main, [*evaluate, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
     assert await local_fix.fix() == local_run.FIXED
-    assert (await serial())["serial_voted"] == {}
+    found = (await asyncio.to_thread(done, *evaluate, "--json")).json
+    assert found["serial_voted"] == {}
     (local_fix.out / "run/outcome.json").unlink()
     assert await local_fix.fix("--set", "all_revisions=true") == local_run.FIXED
-    found = await serial()
+    found = (await asyncio.to_thread(done, *evaluate, "--json")).json
     assert found["serial"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
     assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
-    assert await asyncio.to_thread(main, [*evaluate, "--out", str(runs / "told")]) == 0
+    await asyncio.to_thread(done, *evaluate, "--out", str(runs / "told"))
     assert "<svg" in (runs / "told/revisions_voted.svg").read_text()
     assert "## Majority voting" in (runs / "told/report.md").read_text()
 
@@ -350,11 +345,11 @@ def test_a_whole_run_is_made_without_a_route_out(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_as_shells_expect_and_says_how_to_go_on(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupt(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli_fix, "run_command", interrupt)
-    assert main(["fix", "https://github.com/acme/shop/issues/1"]) == 130
-    assert "--out" in capsys.readouterr().err
+    ended = here("fix", "https://github.com/acme/shop/issues/1")
+    assert (ended.code, "--out" in ended.err) == (130, True)

@@ -11,7 +11,6 @@ from typing import Any, cast
 import docker
 import pytest
 
-from bot.cli import main
 from bot.cli.lab.evaluate_grade import Workplace, Workplaces
 from bot.cli.lab.learn_serve import Door, DoorLimits, build_app
 from bot.server.connections import serve_app
@@ -23,6 +22,7 @@ from pipeline.store import DirStore, Store, digest
 from sandbox.layout import LABEL_RUN
 from tests.e2e.shop import TILL
 from tests.support.certificates import host_certificates
+from tests.support.command_line import refused
 from tests.support.door import IDS, Client, serve, write_instances
 from tests.support.sandboxes import PassingSandbox
 
@@ -139,8 +139,7 @@ async def test_environments_are_few_and_idle_ones_are_closed(tmp_path: Path) -> 
     assert opened == ["open", "closed", "open"]
 
 
-def test_what_cannot_be_served_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     path = asyncio.run(write_instances(tmp_path))
     for words in ([str(path), str(tmp_path / "no")], [str(path), str(tmp_path), "here"]):
-        assert main(["learn", "serve", *words]) == 2
-        assert capsys.readouterr().err
+        assert refused("learn", "serve", *words)

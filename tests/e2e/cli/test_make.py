@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.cli import main
 from capuchin_demo.recorded.recording import RecordedAnswer
 from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
+from tests.support.command_line import done, refused
 from tests.support.data.repositories import add_commit, make_repository
 
 FILES = {
@@ -49,7 +49,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 async def test_bugs_of_each_kind_are_whole_instances_that_tests_notice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if certificates := host_certificates():
         monkeypatch.setenv("CAPUCHIN_BUILD_CA_BUNDLE", certificates)
@@ -65,8 +65,7 @@ async def test_bugs_of_each_kind_are_whole_instances_that_tests_notice(
         monkeypatch.setenv("ANTHROPIC_API_KEY", "recorded")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
         for _ in range(2):
-            assert await asyncio.to_thread(main, words) == 0
-            assert "4 instances in" in capsys.readouterr().out
+            assert "4 instances in" in (await asyncio.to_thread(done, *words)).out
             asked = [one.call.split("/")[1] for one in llm.requests]
             assert len(asked) == 4 + asked.count("rewrite"), "the second call finds them made"
     rewritten = [one for one in llm.requests if one.call.startswith("making/rewrite/")]
@@ -99,12 +98,12 @@ async def test_bugs_of_each_kind_are_whole_instances_that_tests_notice(
     assert heads.stdout.decode().strip() == head, "the branch stays as it is"
     for grade, score in (("gold", 100), ("none", 0)):
         words = ["evaluate", str(out / "instances.jsonl"), "--trees", str(trees), "--json"]
-        assert await asyncio.to_thread(main, [*words, "--grade", grade]) == 0
-        assert json.loads(capsys.readouterr().out)["score"] == score
+        graded = await asyncio.to_thread(done, *words, "--grade", grade)
+        assert graded.json["score"] == score
 
 
 async def test_without_a_test_that_notices_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPUCHIN_SOLVER_MODEL", "openai:none@http://127.0.0.1:9/v1")
     if certificates := host_certificates():
@@ -113,5 +112,4 @@ async def test_without_a_test_that_notices_it_is_said(
     files = {path: text for path, text in FILES.items() if "stock" not in path}
     await make_repository(tmp_path / "acme__shop.git", files | {"tests/test_till.py": tests})
     words = ["learn", "make", "acme/shop", "--trees", str(tmp_path), "--out", str(tmp_path / "o")]
-    assert await asyncio.to_thread(main, words) == 2
-    assert "No test of acme/shop" in capsys.readouterr().err
+    assert "No test of acme/shop" in await asyncio.to_thread(refused, *words)

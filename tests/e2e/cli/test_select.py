@@ -23,6 +23,7 @@ from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import parse_arguments, seal
 from tests.support.certificates import host_certificates
+from tests.support.command_line import ended_with
 from tests.support.data import local_git
 from tests.support.texts import texts_of
 
@@ -30,7 +31,7 @@ TEXTS = texts_of(__file__)
 
 
 async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_any_model(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    desk: Desk,
 ) -> None:
     desk.branch("wrong", {"shop/till.py": NOT_RIGHT})
     desk.branch("right", {"shop/till.py": RIGHT})
@@ -39,8 +40,7 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     test = desk.file("T.py", SCRIPT)
     out = ("--test", test, "--out", str(desk.out))
     edits = ("--patch", wrong, broken, "--patch", empty, "--branch", "right")
-    assert await desk.select(*edits, *out, "--json") == local_run.FIXED
-    report = json.loads(capsys.readouterr().out)
+    report = (await ended_with(local_run.FIXED, desk.select(*edits, *out, "--json"))).json
     assert report == desk.report()
     assert (report["outcome"], report["title"], report["accounts"]) == ("fix", "right", [])
     # The unedited code, then edit A: the best comes first.
@@ -54,11 +54,10 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     assert "`right`" in text
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
     # The same again from the bundle, without Docker, model or repository.
-    assert await desk.replay("--json") == local_run.FIXED
-    told = json.loads(capsys.readouterr().out)
+    told = (await ended_with(local_run.FIXED, desk.replay("--json"))).json
     assert (told["equal"], told["chosen"], told["order"]) == (True, "right", ["right", wrong])
-    assert await desk.replay("--selection", "voting") == local_run.FIXED
-    assert "right" in capsys.readouterr().out
+    voted = await ended_with(local_run.FIXED, desk.replay("--selection", "voting"))
+    assert "right" in voted.out
 
 
 async def test_a_test_that_asks_for_what_the_issue_changes_counts_against_no_edit(
@@ -111,7 +110,7 @@ async def test_edits_bring_their_own_tests_and_an_honest_no_has_its_exit_code(de
 
 
 async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    desk: Desk,
 ) -> None:
     desk.branch("wrong", {"shop/till.py": NOT_RIGHT})
     desk.branch("right", {"shop/till.py": RIGHT})
@@ -122,9 +121,8 @@ async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
     assert (spent, desk.report()["reason"]) == (local_run.OUT_OF_BUDGET, "out of budget")
     assert await desk.select(*edits, *out, settings=asking) == local_run.FIXED
     assert desk.report()["title"] in ("right", "also")
-    assert await desk.replay("--json") == local_run.FIXED
-    assert '"decided_by": "model"' in (told := capsys.readouterr().out)
-    assert '"equal": true' in told
+    told = (await ended_with(local_run.FIXED, desk.replay("--json"))).json
+    assert (told["decided_by"], told["equal"]) == ("model", True)
     assert "1 written by me" in (desk.out / "report.md").read_text()
     # Neither test nor solver: what the edits have in common decides, and it is said.
     desk.keep_runs(desk.out, desk.out / "alone")
@@ -140,7 +138,7 @@ async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
     assert "no test" in (desk.out / "alone" / "report.md").read_text()
 
 
-async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_wrong_usage_is_one_sentence(desk: Desk) -> None:
     big = desk.file("big.py", "#" * 300_000)
     patch = ("--patch", desk.file("a.diff", "x"))
     for words, said in (
@@ -152,8 +150,7 @@ async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFix
     ):
         args = [f"{w}={words[n + 1]}" if w == "--branch" else w for n, w in enumerate(words)]
         args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]
-        assert await desk.select(*args) == local_run.USAGE
-        assert said in capsys.readouterr().err
+        assert said in (await ended_with(local_run.USAGE, desk.select(*args))).err
 
 
 SCRIPT = "import sys\nfrom shop.till import total\nsys.exit(0 if total(1, 2) == 3 else 2)\n"

@@ -200,8 +200,7 @@ async def test_what_nobody_sees_does_not_reach_the_model(bot: BotHarness) -> Non
 async def test_a_run_that_may_not_go_on_leaves_nothing_half_made(
     manual_bot: BotHarness, how: str, words: str
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
+    repo, issue, lease = await manual_bot.begin_run(dies_after=7)
     assert len(repo.list_branches()) == 2
     if how == "trust":
         repo.grant("alice", "read")

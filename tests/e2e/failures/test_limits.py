@@ -72,8 +72,7 @@ async def test_a_query_over_the_limit_stops_writes_too(bot: BotHarness) -> None:
 
 async def test_progress_is_not_written_while_github_limits(manual_bot: BotHarness) -> None:
     bot = manual_bot
-    repo, issue = await bot.prepare_issue()
-    lease = await bot.lease(repo, issue)
+    repo, _, lease = await bot.begin_run()
     refused = asyncio.Event()
 
     def heard(exchange: Exchange) -> None:

@@ -90,16 +90,13 @@ async def test_without_the_permission_to_write_comments_the_log_says_so(
     assert bot.comments_of(issue) == []
 
 
-async def test_a_permission_that_is_taken_back_during_a_run(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+async def test_a_permission_that_is_taken_back_during_a_run(manual_bot: BotHarness) -> None:
+    repo, issue, lease = await manual_bot.begin_run()
     async with manual_bot.parts.github.open_repository(ref_of(repo)) as opened:
         await opened.get_token()
     del installation_of(repo).permissions["pull_requests"]
     headers = {"x-accepted-github-permissions": "pull_requests=write; contents=admin"}
-    hub.faults.fail_next(
+    manual_bot.hub.faults.fail_next(
         "GET", "/repos/acme/shop", status=403, message=NOT_ACCESSIBLE, headers=headers
     )
     assert_failed(await manual_bot.work_on(lease), Failure.PERMISSION_MISSING)
@@ -162,8 +159,9 @@ async def test_what_forbids_every_call_is_in_the_record(bot: BotHarness) -> None
     }
 
 
-async def lease_of_label(bot: BotHarness, repo: Repo, issue: Issue) -> Lease:
+async def lease_of_label(bot: BotHarness) -> Lease:
     """Of a run for a label that no webhook told of: GraphQL says whether the text is the same."""
+    repo, issue = await bot.prepare_issue()
     asked = await bot.runs.create(
         ref_of(repo), issue.number, asked_by=Login("alice"), delivery="d",
         asked_at=now() + timedelta(minutes=1),
@@ -178,8 +176,7 @@ SOMETHING = "Something went wrong while executing your query. Please include `AE
 async def test_a_query_that_fails_at_github_is_sent_again(
     manual_bot: BotHarness, hub: LocalHub, kind: str
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await lease_of_label(manual_bot, repo, issue)
+    lease = await lease_of_label(manual_bot)
     hub.faults.fail_next_queries(kind, SOMETHING, times=MAX_TRIES - 1)
     run = await manual_bot.work_on(lease)
     assert (run.status, hub.faults.pending_queries) == (RunStatus.OPENED_PULL_REQUEST, 0)
@@ -189,8 +186,7 @@ async def test_a_query_that_fails_at_github_is_sent_again(
 async def test_a_query_over_the_limit_waits_as_long_as_github_says(
     manual_bot: BotHarness, hub: LocalHub, kind: str
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await lease_of_label(manual_bot, repo, issue)
+    lease = await lease_of_label(manual_bot)
     words = "API rate limit exceeded for installation ID 1."
     hub.faults.fail_next_queries(kind, words, headers={"retry-after": "777"})
     with pytest.raises(TryLater) as caught:
@@ -209,7 +205,6 @@ async def test_a_query_over_the_limit_waits_as_long_as_github_says(
 async def test_a_query_that_is_refused_ends_the_run_by_its_cause(
     manual_bot: BotHarness, hub: LocalHub, kind: str, message: str, failure: Failure
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await lease_of_label(manual_bot, repo, issue)
+    lease = await lease_of_label(manual_bot)
     hub.faults.fail_next_queries(kind, message)
     assert_failed(await manual_bot.work_on(lease), failure)

@@ -180,8 +180,7 @@ async def test_a_pull_request_closed_without_a_webhook_is_let_go(bot: BotHarness
 async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has_succeeded(
     manual_bot: BotHarness,
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(9, await manual_bot.lease(repo, issue))
+    repo, issue, lease = await manual_bot.begin_run(dies_after=9)
     assert len(repo.pulls) == 1
     await manual_bot.hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
@@ -193,8 +192,7 @@ async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has
 async def test_a_run_whose_last_word_was_cut_off_says_it_whatever_has_become_of_the_issue(
     manual_bot: BotHarness,
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(11, await manual_bot.lease(repo, issue))
+    _, issue, lease = await manual_bot.begin_run(dies_after=11)
     assert lease.run.pull_request == 2
     await manual_bot.hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from bot.comments import followup
 from bot.comments.followup import CHECK_NAME
 from bot.data.run import Login, Mode
 from bot.followup.checks import CHECKS_GRACE
@@ -17,17 +16,14 @@ from capuchin_demo.hub.check_actions import (
     rerun_all,
 )
 from capuchin_demo.hub.state import Pull, Repo
-from pipeline.data.types import CommitSha, Patch
+from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
-from pipeline.workflows.verify import Verification
-from sandbox.frozen import replace
 from sandbox.program import Execution
 from tests.e2e.followup.steps import finish_check, open_pull
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
+from tests.support.data.publishing import FAILS, HANGS, PASSES
 from tests.support.github.hub_state import Rules
 from tests.support.hub import ref_of
-from tests.support.snapshots import assert_snapshot
 
 NEWER = "def total(a, b):\n    # Newer.\n    return a - b\n"
 ANEW = Revision(
@@ -360,17 +356,3 @@ async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_reported(
     await bot.hub.commit(repo, "main", {"shop.py": text}, "x", "alice")
     await bot.settle()
     assert len(checks(repo)) == 2
-
-
-def test_what_people_see_of_the_check() -> None:
-    found = Verification(
-        path="tests/test_total.py",
-        command=("python", "-m", "pytest", "tests/test_total.py"),
-        before=(FAILS, replace(FAILS, output="<b>@alice</b> ``` #1")),
-        after=(PASSES, BREAKS),
-    )
-    parts = [
-        followup.check_title(found),
-        followup.check_summary(found, CommitSha("a" * 40), "main"),
-    ]
-    assert_snapshot("evidence_check", "\n\n".join([*parts, followup.check_text(found)]))

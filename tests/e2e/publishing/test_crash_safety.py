@@ -48,8 +48,7 @@ def assert_published_once(repo: Repo, issue: Issue, run: Run) -> None:
 async def test_a_run_has_these_effects_and_no_others_and_done_again_it_changes_nothing(
     manual_bot: BotHarness,
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     run = await manual_bot.parts.solve.handle(lease.run, lease)
     assert_published_once(repo, issue, run)
     assert [effect.split()[0] for effect in manual_bot.effects] == [e.split()[0] for e in EFFECTS]
@@ -61,8 +60,7 @@ async def test_a_run_has_these_effects_and_no_others_and_done_again_it_changes_n
 async def test_a_worker_that_dies_after_an_effect_is_replaced_without_a_trace(
     manual_bot: BotHarness, effect: int
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(effect, await manual_bot.lease(repo, issue))
+    repo, issue, lease = await manual_bot.begin_run(dies_after=effect)
     run = await manual_bot.work_on(lease)
     assert_published_once(repo, issue, run)
 
@@ -81,8 +79,7 @@ async def test_a_worker_that_dies_after_an_effect_is_replaced_without_a_trace(
 async def test_a_lost_answer_makes_nothing_twice(
     manual_bot: BotHarness, path: str, after_effect: bool
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     manual_bot.hub.faults.fail_next("POST", path, status=502, after_effect=after_effect)
     run = await manual_bot.work_on_patiently(lease)
     assert_published_once(repo, issue, run)
@@ -91,8 +88,7 @@ async def test_a_lost_answer_makes_nothing_twice(
 
 async def opened(manual_bot: BotHarness) -> tuple[Repo, Issue, str]:
     """A pull request of a run that is kept, and the run's id."""
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     run = await manual_bot.work_on(lease)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     store = manual_bot.storage.checkpoints(run.id)

@@ -15,7 +15,7 @@ from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e.harness import SMALL_SHOP, BotHarness
-from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
+from tests.support.data.publishing import ACCOUNTS, FIX, a_selection, proven
 from tests.support.github.hub import LocalHub
 
 
@@ -92,8 +92,7 @@ async def test_who_may_not_write_is_refused_politely_once_a_day(manual_bot: BotH
 
 
 async def test_a_closed_issue_is_reported(manual_bot: BotHarness, hub: LocalHub) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     await hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
     assert run.failure is Failure.ISSUE_CLOSED
@@ -101,8 +100,7 @@ async def test_a_closed_issue_is_reported(manual_bot: BotHarness, hub: LocalHub)
 
 
 async def test_a_deleted_issue_is_only_recorded(manual_bot: BotHarness, hub: LocalHub) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     await hub.delete_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.ISSUE_GONE)
@@ -111,8 +109,7 @@ async def test_a_deleted_issue_is_only_recorded(manual_bot: BotHarness, hub: Loc
 
 
 async def test_a_deleted_repository_is_only_recorded(manual_bot: BotHarness, hub: LocalHub) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, _, lease = await manual_bot.begin_run()
     await hub.delete_repo(repo)
     run = await manual_bot.work_on(lease)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.NOT_INSTALLED)
@@ -192,39 +189,32 @@ async def test_an_edit_that_escapes_is_never_pushed(manual_bot: BotHarness, path
         f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
     )
     manual_bot.runner.answer = a_selection(fix=FIX + escape)
-    lease = await manual_bot.lease(repo, issue)
-    run = await manual_bot.work_on(lease)
+    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert run.failure is Failure.INTERNAL
     assert_told(repo, issue, run)
 
 
-async def test_a_branch_of_an_earlier_run_is_left_alone(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
+async def test_a_branch_of_an_earlier_run_is_left_alone(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue()
     taken = "capuchin/issue-1-total-subtracts"
-    sha = await hub.commit(repo, taken, {"work.py": "a person's work"}, "x", "alice")
+    sha = await manual_bot.hub.commit(repo, taken, {"work.py": "a person's work"}, "x", "alice")
     await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert repo.git.resolve(f"refs/heads/{taken}") == sha
     assert [pull.head_ref for pull in repo.pulls] == [f"{taken}-2"]
 
 
 async def test_a_worker_that_lost_its_lease_does_nothing_more(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    _, _, lease = await manual_bot.begin_run()
     await lease.storage.redis.delete(lease.storage.keys.run(lease.run.id, "lease"))
     with pytest.raises(LeaseLost):
         await manual_bot.parts.solve.handle(lease.run, lease)
     assert manual_bot.effects == []
 
 
-async def test_a_resumed_run_keeps_the_commit_it_began_from(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
+async def test_a_resumed_run_keeps_the_commit_it_began_from(manual_bot: BotHarness) -> None:
+    repo, _, lease = await manual_bot.begin_run(dies_after=7)
     base = lease.run.base_commit
-    await hub.commit(repo, "main", {"new.py": "x = 1\n"}, "x", "alice")
+    await manual_bot.hub.commit(repo, "main", {"new.py": "x = 1\n"}, "x", "alice")
     run = await manual_bot.work_on(lease)
     assert run.base_commit == base
     assert len(repo.pulls) == 1
@@ -232,8 +222,7 @@ async def test_a_resumed_run_keeps_the_commit_it_began_from(
 
 
 async def test_a_damaged_mirror_is_thrown_away_and_the_run_goes_on(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(2, await manual_bot.lease(repo, issue))
+    _, _, lease = await manual_bot.begin_run(dies_after=2)
     for pack in (manual_bot.settings.data_dir / "mirrors").rglob("*.pack"):
         pack.chmod(0o600)
         pack.write_bytes(b"rubbish")
@@ -241,14 +230,11 @@ async def test_a_damaged_mirror_is_thrown_away_and_the_run_goes_on(manual_bot: B
     assert run.status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_a_resumed_run_keeps_the_issue_it_began_from(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(8, await manual_bot.lease(repo, issue))
+async def test_a_resumed_run_keeps_the_issue_it_began_from(manual_bot: BotHarness) -> None:
+    repo, issue, lease = await manual_bot.begin_run(dies_after=8)
     assert len(repo.pulls) == 1
     issue.title, issue.body = "Something else", "Do something else."
-    await hub.comment(issue, "And this.", "mallory")
+    await manual_bot.hub.comment(issue, "And this.", "mallory")
     await manual_bot.work_on(lease)
     assert manual_bot.runner.jobs[1].issue == manual_bot.runner.jobs[0].issue
     assert [pull.head_ref for pull in repo.pulls] == ["capuchin/issue-1-total-subtracts"]
@@ -256,8 +242,7 @@ async def test_a_resumed_run_keeps_the_issue_it_began_from(
 
 
 async def test_a_branch_that_came_to_no_pull_request_is_removed(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     manual_bot.hub.faults.fail_next("POST", "/repos/*/pulls", status=502, times=9)
     with pytest.raises(TryLater):
         await manual_bot.parts.solve.handle(lease.run, lease)
@@ -268,32 +253,25 @@ async def test_a_branch_that_came_to_no_pull_request_is_removed(manual_bot: BotH
     )
 
 
-async def test_an_issue_closed_between_branch_and_pull_request(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
+async def test_an_issue_closed_between_branch_and_pull_request(manual_bot: BotHarness) -> None:
+    repo, issue, lease = await manual_bot.begin_run(dies_after=7)
     assert len(repo.list_branches()) == 2
-    await hub.close_issue(issue, "alice")
+    await manual_bot.hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
     assert_told(repo, issue, run, "closed")
 
 
-async def test_a_branch_that_somebody_went_on_with_is_not_removed(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
+async def test_a_branch_that_somebody_went_on_with_is_not_removed(manual_bot: BotHarness) -> None:
+    repo, issue, lease = await manual_bot.begin_run(dies_after=7)
     branch = "capuchin/issue-1-total-subtracts"
-    await hub.commit(repo, branch, {"work.py": "a person's work"}, "x", "alice")
-    await hub.close_issue(issue, "alice")
+    await manual_bot.hub.commit(repo, branch, {"work.py": "a person's work"}, "x", "alice")
+    await manual_bot.hub.close_issue(issue, "alice")
     await manual_bot.work_on(lease)
     assert repo.list_branches() == [branch, "main"]
 
 
 async def test_what_a_failed_run_spent_is_reported(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+    repo, issue, lease = await manual_bot.begin_run()
     await lease.checkpoints.save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))
     manual_bot.runner.answer = ModelRefused("no")
     run = await manual_bot.work_on(lease)
@@ -334,15 +312,10 @@ NO_FIX = NoFix(
 
 
 async def test_an_unproven_edit_becomes_a_draft_that_says_so(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    chosen = a_selection()
     script = replace(PROOF.reproduction, rung="none", path="", diff="", text="print('script')\n")
     why = "No test that can be committed shows it: pytest cannot start here."
-    manual_bot.runner.answer = replace(
-        chosen, evidence=replace(PROOF, reproduction=script, unproven=why)
-    )
-    lease = await manual_bot.lease(repo, issue)
-    run = await manual_bot.work_on(lease)
+    manual_bot.runner.answer = proven(a_selection(), reproduction=script, unproven=why)
+    repo, issue, run = await manual_bot.publish()
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     (pull,) = repo.pulls
     assert pull.draft
@@ -373,7 +346,6 @@ async def test_no_fix_shows_its_edits_and_use_opens_one_as_an_unproven_draft(
     await bot.say(issue, "/capuchin use B")
     (pull,) = repo.pulls
     assert pull.draft
-    assert "capuchin:unproven" in pull.labels
     assert "capuchin:unproven" in pull.labels
     text = repo.read_file(pull.head_sha, "shop.py") or ""
     assert "return b + a" in text

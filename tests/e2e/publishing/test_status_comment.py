@@ -48,22 +48,21 @@ class Edits:
 
 @asynccontextmanager
 async def status_of(
-    manual_bot: BotHarness, repo: Repo, issue: Issue
-) -> AsyncGenerator[tuple[Lease, Callable[[Lease], StatusComment], Edits]]:
+    manual_bot: BotHarness,
+) -> AsyncGenerator[tuple[Issue, Lease, Callable[[Lease], StatusComment], Edits]]:
     edits = Edits()
     timings = replace(manual_bot.settings.timings, status_seconds=EVERY)
     settings = replace(manual_bot.settings, timings=timings)
     manual_bot.hub.listen(edits.heard)
-    lease = await manual_bot.lease(repo, issue)
+    _, issue, lease = await manual_bot.begin_run()
     async with manual_bot.parts.github.open_repository(lease.run.repo) as opened:
-        yield lease, lambda lease: StatusComment(opened, lease, settings), edits
+        yield issue, lease, lambda lease: StatusComment(opened, lease, settings), edits
 
 
 async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
     manual_bot: BotHarness,
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    async with status_of(manual_bot, repo, issue) as (lease, status_with, edits):
+    async with status_of(manual_bot) as (issue, lease, status_with, edits):
         first = status_with(lease)
         run = replace(lease.run, comment_id=await first.write(lease.run, marked(lease.run, "a")))
         async with first.show_updates(run):
@@ -85,8 +84,7 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
 async def test_a_comment_that_a_person_deletes_is_left_alone_until_the_end(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    async with status_of(manual_bot, repo, issue) as (lease, status_with, edits):
+    async with status_of(manual_bot) as (issue, lease, status_with, edits):
         status = status_with(lease)
         run = replace(lease.run, comment_id=await status.write(lease.run, marked(lease.run, "a")))
         await hub.delete_comment(issue.comments[0], "alice")
@@ -100,13 +98,10 @@ async def test_a_comment_that_a_person_deletes_is_left_alone_until_the_end(
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
 
 
-async def test_a_stranger_who_quotes_the_marker_is_not_taken_for_us(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.lease(repo, issue)
+async def test_a_stranger_who_quotes_the_marker_is_not_taken_for_us(manual_bot: BotHarness) -> None:
+    _, issue, lease = await manual_bot.begin_run()
     quoted = f"> look\n{comments.status_marker(lease.run.id)}"
-    await hub.comment(issue, quoted, "mallory")
+    await manual_bot.hub.comment(issue, quoted, "mallory")
     await manual_bot.work_on(lease)
     assert issue.comments[0].body == quoted
     assert "I opened #" in issue.comments[1].body
@@ -115,8 +110,7 @@ async def test_a_stranger_who_quotes_the_marker_is_not_taken_for_us(
 async def test_while_it_works_the_page_is_updated_as_well(
     manual_bot: BotHarness, redis: Redis
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    async with status_of(manual_bot, repo, issue) as (lease, status_with, edits):
+    async with status_of(manual_bot) as (_, lease, status_with, edits):
         status = status_with(lease)
         run = replace(lease.run, comment_id=await status.write(lease.run, marked(lease.run, "a")))
         async with status.show_updates(run):
@@ -195,11 +189,9 @@ async def test_a_run_that_somebody_has_begun_is_not_told_a_place(manual_bot: Bot
     assert issues[0].comments == []
 
 
-async def test_a_github_that_is_away_leaves_the_queue_as_it_is(
-    manual_bot: BotHarness, hub: LocalHub
-) -> None:
+async def test_a_github_that_is_away_leaves_the_queue_as_it_is(manual_bot: BotHarness) -> None:
     repo, issues, ids = await queue(manual_bot, 1)
-    hub.limit_rate(0, 600)
+    manual_bot.hub.limit_rate(0, 600)
     await waiting(manual_bot).announce()
     run = await manual_bot.runs.get_latest(ref_of(repo), issues[0].number)
     assert run is not None

@@ -1,7 +1,6 @@
 """A repository that asks for another Python than the usual one."""
 
 import io
-import json
 import shutil
 import subprocess
 import sys
@@ -36,27 +35,25 @@ def asks_for(bound: str) -> dict[str, str]:
 
 
 async def test_a_repository_gets_the_interpreter_of_the_image_that_it_asks_for(
-    local_fix: LocalFix, daemon: docker.APIClient, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, daemon: docker.APIClient
 ) -> None:
     root, minor = build_root_image(daemon)
     asserts = f"import sys\n\n\ndef test_python():\n    assert sys.version_info[1] == {minor}\n"
     local_fix.commit({**asks_for(f"==3.{minor}.*"), "tests/test_python.py": asserts})
     settings = replace(local_fix.settings, sandbox_base=root)
-    assert await local_fix.fix("--json", settings=settings) == local_run.FIXED
-    report = json.loads(capsys.readouterr().out)
+    report = (await local_fix.end(local_run.FIXED, "--json", settings=settings)).json
     # Both of its own tests, and so the one that looks at its interpreter.
     assert [report["suite"][side] for side in ("passed_before", "passed_after")] == [2, 2]
 
 
 async def test_one_that_is_nowhere_is_reported_before_any_money_is_spent(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix,
 ) -> None:
     local_fix.commit(asks_for("<3.8"))
     settings = replace(
         local_fix.settings, build_secrets={"UV_PYTHON_INSTALL_MIRROR": SecretStr(NOWHERE)}
     )
-    assert await local_fix.fix(settings=settings) == local_run.FAILED
-    said = capsys.readouterr().err
+    said = (await local_fix.end(local_run.FAILED, settings=settings)).err
     assert ("<3.8" in said, "3.7" in said) == (True, True)
     assert {asked.call for asked in local_fix.llm.requests} == {DOCTOR_CALL}
 

@@ -28,7 +28,7 @@ from pipeline.workflows.outcome import save_end
 from pipeline.workflows.revise import REVISING_KEY, ReviseState
 from sandbox.frozen import replace
 from tests.e2e.webhook.delivery import deliver, labeled, serving
-from tests.support.data.publishing import FIX, a_selection
+from tests.support.data.publishing import FIX, a_selection, proven
 from tests.support.snapshots import assert_snapshot
 
 REPO = RepoRef(id=3, owner="acme", name="shop", installation=99)
@@ -152,8 +152,7 @@ async def test_a_finished_run_shows_its_edits_by_letter_with_what_they_passed(
     chosen = a_selection(fix=FIX.replace("a + b", "a + b  # </pre><script>"))
     shown = (ShownFile(path="shop.py", tokens=200, partial=False, why="It adds."),)
     found = Findings(way="scout", files=12, read=12, read_tokens=4000, shown=shown)
-    context = Context(files=(), findings=found)
-    chosen = replace(chosen, evidence=replace(chosen.evidence, context=context))
+    chosen = proven(chosen, context=Context(files=(), findings=found))
     store = storage.checkpoints(run.id)
     await store.save(
         ISSUE_KEY, Issue(repository="acme/shop", title="total() <b>subtracts", body="")

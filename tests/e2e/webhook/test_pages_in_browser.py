@@ -26,7 +26,7 @@ from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.workflows.outcome import save_end
 from sandbox.frozen import replace
 from tests.support.browser import DESKTOP, PHONE, PROGRAM, Scheme, Tab, open_tab
-from tests.support.data.publishing import FAILS, FIX, selection_of_three
+from tests.support.data.publishing import FAILS, FIX, proven, selection_of_three
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no chromium here")
 
@@ -111,13 +111,13 @@ async def end(lease: Lease) -> Run:
     wide = replace(FAILS, output=f"{HOSTILE}\n" * 40)
     runs = tuple(row * 6 for row in (proof.votes.runs[0], proof.votes.runs[1], (wide, wide)))
     votes = replace(proof.votes, tests=proof.votes.tests * 6, base=proof.votes.base * 6, runs=runs)
-    evidence = replace(
-        proof,
+    told = proven(
+        chosen,
         votes=votes,
         reproduced=("fails", "passes", "fails"),
         context=Context(files=(), findings=found, dropped=("a.py",)),
     )
-    await save_end(lease.checkpoints, replace(chosen, evidence=evidence))
+    await save_end(lease.checkpoints, told)
     ended = replace(
         run,
         status=RunStatus.OPENED_PULL_REQUEST,

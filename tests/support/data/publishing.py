@@ -48,6 +48,12 @@ ACCOUNTS = (
     ),
 )
 
+SUITE = SuiteReport(
+    command=("python", "-m", "pytest"),
+    before=SuiteRun(execution=PASSES, passed=("a", "b"), failed=("c",)),
+    after=SuiteRun(execution=PASSES, passed=("a", "b", "c"), failed=()),
+)
+
 
 def a_run(**fields: object) -> Run:
     run = Run(
@@ -81,17 +87,12 @@ def a_selection(
         before=replace(FAILS, output=output),
         after=PASSES,
     )
-    suite = SuiteReport(
-        command=("python", "-m", "pytest"),
-        before=SuiteRun(execution=PASSES, passed=("a", "b"), failed=("c",)),
-        after=SuiteRun(execution=PASSES, passed=("a", "b", "c"), failed=()),
-    )
     evidence = Evidence(
         votes=table,
         finalists=(1,),
         selection_rounds=0,
         reproduction=reproduction,
-        suite=suite,
+        suite=SUITE,
         title="Make total() add",
         cause=cause,
         change="It adds now.",
@@ -101,6 +102,11 @@ def a_selection(
         order=(1, 0),
     )
     return Selection(candidate=chosen, decided_by="evidence", confidence=0.85, evidence=evidence)
+
+
+def proven(chosen: Selection, **fields: object) -> Selection:
+    """The same selection, with other evidence."""
+    return replace(chosen, evidence=replace(chosen.evidence, **fields))
 
 
 def selection_of_three() -> Selection:
@@ -113,5 +119,4 @@ def selection_of_three() -> Selection:
         candidates=(*proof.votes.candidates, third),
         runs=(*proof.votes.runs, (PASSES, FAILS)),
     )
-    evidence = replace(proof, votes=votes, order=(1, 2, 0))
-    return replace(chosen, evidence=evidence)
+    return proven(chosen, votes=votes, order=(1, 2, 0))

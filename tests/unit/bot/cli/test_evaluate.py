@@ -4,12 +4,10 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from bot.cli import main
 from pipeline.bundle import write_bundle
 from pipeline.data.code_places import Context, Findings, SourceFile
 from pipeline.data.options import Options, SelectionMethod
@@ -24,19 +22,20 @@ from pipeline.state import ReplyKind
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import EffectiveSetup
 from sandbox.program import Execution
+from tests.support.command_line import done, here, refused
 from tests.support.data.evaluation import BASE, RIGHT, SAME, WRONG, Files, lines
 from tests.support.sandboxes import TableSandbox, bare_workspace
 
 DATA = Path(__file__).parents[5] / "shared/data/ensemble"
 
 
-def report(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> dict[str, Any]:
-    assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
 
 
-def test_json_has_the_promised_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = report(capsys, Files(tmp_path).arguments())
+def test_json_has_the_promised_form(files: Files) -> None:
+    found = done(*files.arguments(), "--json").json
     assert found["oracle"] == 75
     assert found["best_member"] == 50
     assert found["random"] == pytest.approx(100 / 3)
@@ -44,22 +43,17 @@ def test_json_has_the_promised_form(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert {"score", "ci", "gap_closed"} <= methods["confidence"].keys()
 
 
-def test_an_ensemble_leaves_out_the_other_members(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = Files(tmp_path)
-    found = report(capsys, [*files.arguments(), "--ensemble", f"{files.ensembles}:two"])
+def test_an_ensemble_leaves_out_the_other_members(files: Files) -> None:
+    named = ("--ensemble", f"{files.ensembles}:two")
+    found = done(*files.arguments(), *named, "--json").json
     assert found["member_scores"] == {"alpha": 50, "gamma": 0}
 
 
 def test_without_json_or_folder_the_report_is_printed_for_a_person(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: Files, tmp_path: Path
 ) -> None:
-    files = Files(tmp_path)
-    assert main(files.arguments()) == 0
-    assert "| majority | 33.3 |" in capsys.readouterr().out
-    assert main([*files.arguments(), "--out", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out == ""
+    assert "| majority | 33.3 |" in done(*files.arguments()).out
+    assert done(*files.arguments(), "--out", str(tmp_path / "out")).out == ""
     assert (tmp_path / "out/report.md").exists()
 
 
@@ -94,16 +88,12 @@ SPOILT: dict[str, tuple[Callable[[Files], object], str]] = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_what_is_wrong_with_the_files_is_one_sentence(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = Files(tmp_path)
+def test_what_is_wrong_with_the_files_is_one_sentence(name: str, files: Files) -> None:
     spoil, sentence = SPOILT[name]
     spoil(files)
-    assert main(files.arguments()) == 2
-    told = capsys.readouterr()
+    told = here(*files.arguments())
     assert sentence in told.err
-    assert told.out == ""
+    assert (told.code, told.out) == (2, "")
 
 
 @pytest.mark.parametrize(
@@ -115,31 +105,23 @@ def test_what_is_wrong_with_the_files_is_one_sentence(
         ("none.json:two", "cannot be read"),
     ],
 )
-def test_a_wrong_ensemble_is_one_sentence(
-    ensemble: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = Files(tmp_path)
+def test_a_wrong_ensemble_is_one_sentence(ensemble: str, sentence: str, files: Files) -> None:
     named = ensemble.format(files.ensembles)
-    assert main([*files.arguments(), "--ensemble", named]) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in refused(*files.arguments(), "--ensemble", named)
 
 
-def test_predictions_need_labels_and_a_folder_that_is_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = Files(tmp_path).arguments()
-    assert main(arguments[:4]) == 2
-    assert "--labels" in capsys.readouterr().err
-    assert main([*arguments[:3], str(tmp_path / "none"), *arguments[4:]]) == 2
-    assert "does not exist" in capsys.readouterr().err
+def test_predictions_need_labels_and_a_folder_that_is_there(files: Files, tmp_path: Path) -> None:
+    arguments = files.arguments()
+    assert "--labels" in refused(*arguments[:4])
+    nowhere = (*arguments[:3], str(tmp_path / "none"), *arguments[4:])
+    assert "does not exist" in refused(*nowhere)
 
 
 def test_a_missing_extra_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main([*Files(tmp_path).arguments(), "--out", str(tmp_path / "out")]) == 2
-    assert "capuchin-bot[lab]" in capsys.readouterr().err
+    assert "capuchin-bot[lab]" in refused(*files.arguments(), "--out", str(tmp_path / "out"))
 
 
 async def run_folder(store: Path) -> None:
@@ -160,13 +142,18 @@ async def run_folder(store: Path) -> None:
     await vote(candidates, bare_workspace(TableSandbox(codes), kept))
 
 
-def test_the_command_scores_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = Files(tmp_path)
-    runs = tmp_path / "runs"
+@pytest.fixture
+def runs(files: Files) -> Path:
+    """A folder of runs, of which there is one."""
+    runs = files.instances.with_name("runs")
     asyncio.run(run_folder(runs / "one/run"))
+    return runs
+
+
+def test_the_command_scores_runs(files: Files, runs: Path) -> None:
     write_bundle(runs / "two.tar.zst", runs / "one/run", facts={}, extra={})
     (runs / "labels.json").write_text('{"one": [1, 2], "two": [0]}')
-    found = report(capsys, ["evaluate", str(files.instances), "--runs", str(runs)])
+    found = done("evaluate", str(files.instances), "--runs", str(runs), "--json").json
     assert found["oracle"] == 100
     assert found["random"] == 50
     methods = found["methods"]
@@ -190,17 +177,14 @@ def recorded(store: Path, method: SelectionMethod, chosen: int) -> None:
 
 
 def test_runs_are_scored_by_what_they_recorded_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: Files, runs: Path, tmp_path: Path
 ) -> None:
-    files = Files(tmp_path)
-    runs = tmp_path / "runs"
-    asyncio.run(run_folder(runs / "one/run"))
     recorded(runs / "one/run", "machine", chosen=2)
     (runs / "labels.json").write_text('{"one": {"1": [0], "2": [0]}}')
     rows = [{"instance_id": "one", "repo": "a/a", "problem_statement": "f", "patch": RIGHT}]
     files.instances.write_bytes(gzip.compress(lines(rows)))
     command = ["evaluate", str(files.instances), "--runs", str(runs)]
-    found = report(capsys, command)
+    found = done(*command, "--json").json
     methods = found["methods"]
     assert methods["machine, as it was chosen"]["score"] == 100
     # Sample 1 breaks a test; the reward model prefers sample 2, which is also right.
@@ -210,7 +194,7 @@ def test_runs_are_scored_by_what_they_recorded_too(
     assert list(found["stages"].values()) == [100, 100, 100]
     assert [point["k"] for point in found["curve"]] == [1, 2, 3]
     assert found["curve"][2]["scores"]["majority voting with tests"] == 100
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    done(*command, "--out", str(tmp_path / "out"))
     for name in ("stages.svg", "revisions.svg", "candidates.svg", "methods.svg"):
         assert "<svg" in (tmp_path / "out" / name).read_text()
     told = (tmp_path / "out/report.md").read_text()
@@ -240,9 +224,9 @@ def sample_state(number: int, diffs: tuple[str, ...]) -> EditingState:
 
 
 def test_runs_draw_figure_3_after_ranking_and_figure_5_by_dollars(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: Files, tmp_path: Path
 ) -> None:
-    files, runs = Files(tmp_path), tmp_path / "runs"
+    runs = tmp_path / "runs"
     store = DirStore(runs / "one/run")
     profile = ModelProfile(
         provider="openai", name="m", window=9, max_output=1, sampling=True, price=Price(output=1)
@@ -266,14 +250,14 @@ def test_runs_draw_figure_3_after_ranking_and_figure_5_by_dollars(
     rows = [{"instance_id": "one", "repo": "a/a", "problem_statement": "f", "patch": RIGHT}]
     files.instances.write_bytes(gzip.compress(lines(rows)))
     command = ["evaluate", str(files.instances), "--runs", str(runs)]
-    found = report(capsys, command)
+    found = done(*command, "--json").json
     assert found["recall"]["8000"] == 100  # what does not fit is passed over
     assert found["recall"]["128000"] == 100
     assert found["compressions"] == [10]
     # One of the two samples costs 1.25 dollars with one reply; the second edit is the third reply.
     assert found["dollars"]["1 sample"] == [[1.25, 0], [1.75, 0], [2.25, 50]]
     assert found["dollars"]["2 samples"] == [[2.5, 0], [3.5, 0], [4.5, 100]]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    done(*command, "--out", str(tmp_path / "out"))
     told = (tmp_path / "out/report.md").read_text()
     assert "## Context after ranking" in told
     assert "| 2 samples | $2.50: 0.0 | $3.50: 0.0 | $4.50: 100.0 |" in told
@@ -282,52 +266,41 @@ def test_runs_draw_figure_3_after_ranking_and_figure_5_by_dollars(
 
 
 def test_a_run_whose_votes_were_not_counted_to_the_end_is_scored_by_its_edits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: Files, runs: Path
 ) -> None:
-    files = Files(tmp_path)
-    runs = tmp_path / "runs"
-    asyncio.run(run_folder(runs / "one/run"))
     for row in (runs / "one/run/votes").iterdir():
         row.unlink()
     (runs / "labels.json").write_text('{"one": [1, 2]}')
-    methods = report(capsys, ["evaluate", str(files.instances), "--runs", str(runs)])["methods"]
+    command = ("evaluate", str(files.instances), "--runs", str(runs))
+    methods = done(*command, "--json").json["methods"]
     assert methods["majority"]["score"] == 100
     assert methods["majority voting with tests"]["score"] == pytest.approx(200 / 3)
     for strange, said in (("[3]", "has no sample 3"), ('{"1": [9]}', "has no revision 9")):
         (runs / "labels.json").write_text(f'{{"one": {strange}}}')
-        assert main(["evaluate", str(files.instances), "--runs", str(runs)]) == 2
-        assert f"The run one {said}" in (told := capsys.readouterr().err)
+        assert f"The run one {said}" in (told := refused(*command))
         assert "from 0" in told
 
 
 def test_runs_without_labels_or_instances_and_broken_bundles_are_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: Files, tmp_path: Path
 ) -> None:
-    files = Files(tmp_path)
     runs = tmp_path / "runs"
     runs.mkdir()
     command = ["evaluate", str(files.instances), "--runs", str(runs)]
-    assert main(command) == 2
-    assert "labels.json cannot be read" in capsys.readouterr().err
+    assert "labels.json cannot be read" in refused(*command)
     (runs / "labels.json").write_text("{}")
-    assert main(command) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "holds no run" in refused(*command)
     (runs / "x.tar.zst").write_bytes(b"no bundle")
-    assert main(command) == 2
-    assert "not a whole bundle" in capsys.readouterr().err
-    assert main([*command, "--ensemble", "a:b"]) == 2
-    assert "cannot be used with --runs" in capsys.readouterr().err
+    assert "not a whole bundle" in refused(*command)
+    assert "cannot be used with --runs" in refused(*command, "--ensemble", "a:b")
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the labelled edits are not beside this repository")
-def test_real_edits_are_chosen_better_than_by_lot(capsys: pytest.CaptureFixture[str]) -> None:
-    found = report(
-        capsys,
-        [
-            "evaluate", str(DATA / "instances.jsonl.gz"),
-            "--predictions", str(DATA / "predictions"),
-            "--labels", str(DATA / "labels.json"), "--ensemble", f"{DATA / 'ensembles.json'}:five",
-        ],
-    )  # fmt: skip
+def test_real_edits_are_chosen_better_than_by_lot() -> None:
+    found = done(
+        "evaluate", str(DATA / "instances.jsonl.gz"), "--predictions", str(DATA / "predictions"),
+        "--labels", str(DATA / "labels.json"), "--ensemble", f"{DATA / 'ensembles.json'}:five",
+        "--json",
+    ).json  # fmt: skip
     methods = found["methods"]
     assert methods["confidence"]["gap_closed"] > methods["majority"]["gap_closed"] > 0

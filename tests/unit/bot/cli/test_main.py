@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from capuchin_demo.environment import find_free_port
-from tests.doors.outside import capuchin, here
+from tests.doors.outside import capuchin
+from tests.support.command_line import here
 from tests.support.redis import RedisServer
 from tests.support.serving import wait_until
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import main
 from bot.cli.lab.evaluate_recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
+from tests.support.command_line import done, refused
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import make_repository
 from tests.support.recorded_scout import NO, YES, scouted
@@ -41,13 +41,12 @@ def rows(folder: Path) -> Path:
 
 
 def test_recall_by_budget_is_reported_and_so_is_what_cannot_be_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CAPUCHIN_SCOUT_MODEL", raising=False)
     out = tmp_path / "out"
     given = [str(rows(tmp_path)), "--trees", str(tmp_path / "trees")]
-    assert main(["evaluate", *given, "--out", str(out), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = done("evaluate", *given, "--out", str(out), "--json").json
     assert found["instances"] == 1
     assert found["ways"]["words"]["recall"]["128000"] == 100
     assert "no clone of b/elsewhere" in found["missing"]["two"]
@@ -57,23 +56,20 @@ def test_recall_by_budget_is_reported_and_so_is_what_cannot_be_measured(
     assert "<svg" in (out / "recall.svg").read_text()
 
 
-def test_a_clone_that_is_not_whole_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clone_that_is_not_whole_is_reported(tmp_path: Path) -> None:
     instances = rows(tmp_path)
     tree = tmp_path / "trees/a__shop.git"
     blob = asyncio.run(git(tree, "rev-parse", "HEAD:shop/names.py")).decode().strip()
     (tree / "objects" / blob[:2] / blob[2:]).unlink()
-    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "trees")]) == 2
-    assert "is not whole: shop/names.py" in capsys.readouterr().err
+    said = refused("evaluate", str(instances), "--trees", str(tmp_path / "trees"))
+    assert "is not whole: shop/names.py" in said
 
 
-def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    instances = rows(tmp_path)
+def test_without_any_tree_it_says_so(tmp_path: Path) -> None:
+    words = ("evaluate", str(rows(tmp_path)), "--trees")
     (tmp_path / "none").mkdir()
-    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "none")]) == 2
-    assert "None of the 4 instances can be measured." in capsys.readouterr().err
-    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "nowhere")]) == 2
+    assert "None of the 4 instances can be measured." in refused(*words, str(tmp_path / "none"))
+    assert refused(*words, str(tmp_path / "nowhere"))
 
 
 def test_with_a_scout_all_three_ways_are_compared_and_its_speed_is_measured(

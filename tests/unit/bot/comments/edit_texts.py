@@ -26,7 +26,16 @@ from pipeline.data.types import (
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
 from sandbox.frozen import replace
-from tests.support.data.publishing import ACCOUNTS, BREAKS, FAILS, FIX, PASSES, a_run, a_selection
+from tests.support.data.publishing import (
+    ACCOUNTS,
+    BREAKS,
+    FAILS,
+    FIX,
+    PASSES,
+    a_run,
+    a_selection,
+    proven,
+)
 
 RUN = replace(
     a_run(), page_url="https://bot.acme.test/runs/r1?key=k", dollars=0.42, mode=Mode.JUDGE,
@@ -150,7 +159,7 @@ SUITE = SuiteReport(
 
 
 def proved(**fields: object) -> Selection:
-    return replace(CHOSEN, evidence=replace(CHOSEN.evidence, **fields))
+    return proven(CHOSEN, **fields)
 
 
 LIVE = replace(ACCOUNTS[0], model="qwen")

@@ -11,65 +11,64 @@ from pipeline.data.suite_reports import CutShort, Standing
 from pipeline.data.types import Candidate, JudgedEdits, RejectedEdit, Selection
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
-from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
+from tests.support.data.publishing import ACCOUNTS, FIX, SUITE, a_run, a_selection, proven
 
 SPLIT = "\u200b"
+
+
+def body_of(chosen: Selection | None = None, **evidence: object) -> str:
+    """The body for a selection, or the usual one, with other evidence."""
+    return pull_request.pull_body(a_run(), proven(chosen or a_selection(), **evidence), ACCOUNTS)
+
+
+def body_with_suite(**changed: object) -> str:
+    return body_of(suite=replace(SUITE, **changed))
 
 
 def test_the_body_says_whose_the_test_is() -> None:
     written = a_selection()
     own = replace(written.evidence.reproduction, rung="the edit's own tests")
-    written = replace(written, evidence=replace(written.evidence, reproduction=own))
     foreign = replace(written, candidate=replace(written.candidate, source="ann's branch"))
     votes = replace(written.evidence.votes, candidates=(foreign.candidate,) * 2)
-    foreign = replace(foreign, evidence=replace(foreign.evidence, votes=votes))
-    body = pull_request.pull_body(a_run(), foreign, ACCOUNTS)
-    assert "from ann" in body
+    assert "from ann" in body_of(foreign, reproduction=own, votes=votes)
 
 
 def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_advises() -> None:
-    selection = a_selection()
     path = "tests/test_total.py"
     test = replace(
-        selection.evidence.reproduction,
+        a_selection().evidence.reproduction,
         rung="extension",
         text="x = 1\ndef test_one():\n    pass\n",
         diff=f"--- a/{path}\n+++ b/{path}\n@@ -1 +1,3 @@\n x = 1\n+def test_one():\n+    pass\n",
     )
-    proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
-    body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
+    body = body_of(reproduction=test)
     advice = body.partition(f"`python -m pytest -k test_one {path}`")[2].partition("\n")[0]
     assert f"`python -m pytest {path}`" in advice
     whole = replace(test, command=("make", "check"), rung="the edit's own tests")
-    proven = replace(selection, evidence=replace(selection.evidence, reproduction=whole))
-    body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
+    body = body_of(reproduction=whole)
     assert "other tests" in body.partition("`make check`")[2].partition("\n")[0]
-    assert "all tests in" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
+    assert "all tests in" not in body_of()
 
 
 def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
-    selection = a_selection()
     alike = (Standing(votes=2, passes=2, support=2, same_as=0, behaves_as=0, execution=0, prior=0),)
-    evidence = replace(selection.evidence, standings=alike * 2)
-    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
+    body = body_of(standings=alike * 2)
     assert "edit A (2 samples, 1 edit), 85%" in body
     assert "Agreeing edits" in body
     assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
     assert body.count("```diff") == 1
-    edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
+    votes = a_selection().evidence.votes
+    edits = JudgedEdits(votes=votes, order=(1, 0), standings=alike * 2)
     listed = render_edits(edits)
     assert "It passes 0 of 2 scripts. It is the same code as edit A." in listed
     assert listed.count("```diff") == 1
 
 
 def test_what_a_sample_left_stands_above_its_diff_as_inert_text() -> None:
-    selection = a_selection()
     left = "The sign.\n```\n</details> @ann <!-- capuchin -->\nRecord: It ran 2 commands."
-    votes = selection.evidence.votes
+    votes = a_selection().evidence.votes
     first = replace(votes.candidates[0], summary=left)
-    votes = replace(votes, candidates=(first, *votes.candidates[1:]))
-    told = replace(selection, evidence=replace(selection.evidence, votes=votes))
-    body = pull_request.pull_body(a_run(), told, ACCOUNTS)
+    body = body_of(votes=replace(votes, candidates=(first, *votes.candidates[1:])))
     assert body.count("What its sample left") == 1
     quoted = body.partition("What its sample left")[2]
     fenced = quoted.partition("````text\n")[2].partition("\n````")[0]
@@ -80,15 +79,14 @@ def test_what_a_sample_left_stands_above_its_diff_as_inert_text() -> None:
 
 def test_a_diff_is_shown_without_the_names_of_blobs() -> None:
     line = f"index {'a' * 40}..{'1' * 40} 100644\n"
-    body = pull_request.pull_body(a_run(), a_selection(fix=f"{line}{FIX}"), ACCOUNTS)
+    body = body_of(a_selection(fix=f"{line}{FIX}"))
     assert f"```diff\n{FIX.splitlines()[0]}\n" in body
     assert "index aaaa" not in body
 
 
 def test_a_person_is_told_what_could_forge_the_results() -> None:
     hook = "--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1 @@\n+import atexit\n"
-    body = pull_request.pull_body(a_run(), a_selection(fix=FIX + hook), ACCOUNTS)
-    limits = body.partition("## Limits")[2]
+    limits = body_of(a_selection(fix=FIX + hook)).partition("## Limits")[2]
     assert "\n- The edit changes `conftest.py`, which runs before any test does.\n" in limits
     assert "\n- The edit adds `atexit` to `conftest.py`, which can forge results.\n" in limits
 
@@ -103,7 +101,7 @@ def test_a_log_does_not_show_a_character_for_each_test() -> None:
         "Es geht.",
         "2 passed",
     ]
-    body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
+    body = body_of(a_selection(output="\n".join(lines)))
     assert "```text\n....\nEs geht.\n2 passed\n```" in body
 
 
@@ -124,37 +122,33 @@ def test_a_log_does_not_list_many_tests_that_passed(form: str) -> None:
             "it is ok",
             "1 failed",
         ]
-        body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
+        body = body_of(a_selection(output="\n".join(lines)))
         log = body.partition("```text\n")[2].partition("\n```")[0].splitlines()
         assert log[-3:] == ["test_x F", "it is ok", "1 failed"]
         assert len(log) == shown * (1 + form.count("\n")) + 3
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
-    body = pull_request.pull_body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
+    body = body_of(a_selection(output="`" * 200_000))
     assert len(body) <= pull_request.BODY_CHARACTERS
     assert body.endswith(pull_marker(RunId("r1")) + "\n")
     assert "characters left out" in body
 
 
 def test_a_log_cannot_end_its_own_fence() -> None:
-    body = pull_request.pull_body(
-        a_run(), a_selection(output="```\n</details>\nFixes #1"), ACCOUNTS
-    )
+    body = body_of(a_selection(output="```\n</details>\nFixes #1"))
     assert "````text\n```\n</details>\nFixes #1\n````" in body
 
 
 def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
     cause = "Fixes #1 <!-- capuchin:run=other --> cc @everyone"
-    body = pull_request.pull_body(a_run(), a_selection(cause=cause), ACCOUNTS)
+    body = body_of(a_selection(cause=cause))
     assert f"Fixes #{SPLIT}1  cc @{SPLIT}everyone" in body
     assert "capuchin:run=other" not in body
 
 
 def test_an_empty_title_falls_back_to_the_issue() -> None:
-    selection = a_selection()
-    untitled = replace(selection.evidence, title=" \n")
-    assert pull_request.pull_title(replace(selection, evidence=untitled), 7) == "Fix issue 7"
+    assert pull_request.pull_title(proven(a_selection(), title=" \n"), 7) == "Fix issue 7"
 
 
 @pytest.mark.parametrize(
@@ -168,29 +162,22 @@ def test_an_empty_title_falls_back_to_the_issue() -> None:
 def test_the_limits_say_how_many_tests_of_the_repository_ran(
     whole: int, chosen: str, said: str
 ) -> None:
-    selection = a_selection()
-    suite = selection.evidence.suite
-    assert suite is not None
-    part = replace(suite, whole=whole, chosen=chosen)
-    told = replace(selection, evidence=replace(selection.evidence, suite=part))
-    limits = pull_request.pull_body(a_run(), told, ()).partition("## Limits")[2]
+    limits = body_with_suite(whole=whole, chosen=chosen).partition("## Limits")[2]
     assert ("tests with the change" in limits) is bool(said)
     assert said in limits
 
 
 def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> None:
     chosen = a_selection()
-    context = Context(files=(), numbered_entries="changelog")
-    told = replace(chosen, evidence=replace(chosen.evidence, context=context))
-    body = pull_request.pull_body(a_run(), told, ())
-    assert "\n- The changelog lacks an entry: those in `changelog`" in body
+    told = proven(chosen, context=Context(files=(), numbered_entries="changelog"))
+    assert "\n- The changelog lacks an entry: those in `changelog`" in body_of(told)
     diff = told.candidate.patch.diff + diff_of("", "It adds up.\n", "changelog/7.bugfix.rst")
     noted = replace(told.candidate, patch=replace(told.candidate.patch, diff=diff))
-    proof = told.evidence
-    edits = tuple(noted if one == told.candidate else one for one in proof.votes.candidates)
-    proof = replace(proof, votes=replace(proof.votes, candidates=edits))
-    for other in (replace(told, candidate=noted, evidence=proof), chosen):
-        assert "lacks an entry" not in pull_request.pull_body(a_run(), other, ())
+    votes = told.evidence.votes
+    edits = tuple(noted if one == told.candidate else one for one in votes.candidates)
+    votes = replace(votes, candidates=edits)
+    for other in (proven(replace(told, candidate=noted), votes=votes), chosen):
+        assert "lacks an entry" not in body_of(other)
 
 
 def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> None:
@@ -198,9 +185,9 @@ def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> No
     told = "\n".join(pull_request.evidence_sections(chosen, 1000, commits=False))
     assert "`git apply test.diff`" in told
     test = replace(chosen.evidence.reproduction, rung="the edit's own tests")
-    own = replace(chosen, evidence=replace(chosen.evidence, reproduction=test))
+    own = proven(chosen, reproduction=test)
     assert "patch.diff" not in "".join(pull_request.evidence_sections(own, 1000, commits=False))
-    assert "patch.diff" not in pull_request.pull_body(a_run(), chosen, ())
+    assert "patch.diff" not in body_of()
 
 
 def others(chosen: Selection) -> list[Candidate]:
@@ -212,9 +199,7 @@ def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown()
     explored = replace(chosen.candidate, machine="explore")
     votes = replace(chosen.evidence.votes, candidates=(explored, *others(chosen)))
     context = Context(files=(), dropped=("a.py", "b.py"))
-    proof = replace(chosen.evidence, context=context, votes=votes)
-    selection = replace(chosen, candidate=explored, evidence=proof)
-    body = pull_request.pull_body(a_run(), selection, ACCOUNTS)
+    body = body_of(replace(chosen, candidate=explored), context=context, votes=votes)
     assert "did not see" not in body
     assert "could read any file" in body
 
@@ -224,18 +209,15 @@ def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
     theirs = replace(chosen.candidate, source="#7")
     votes = replace(chosen.evidence.votes, candidates=(theirs, *others(chosen)))
     context = Context(files=(), dropped=("a.py",))
-    proof = replace(chosen.evidence, context=context, votes=votes)
-    selection = replace(chosen, candidate=theirs, evidence=proof)
-    limits = pull_request.pull_body(a_run(), selection, ()).partition("## Limits")[2]
+    body = body_of(replace(chosen, candidate=theirs), context=context, votes=votes)
+    limits = body.partition("## Limits")[2]
     assert "did not see" not in limits
     assert "The same kind of model" not in limits
 
 
 def test_where_the_time_was_too_short_for_all_tests_no_two_counts_of_them_are_told() -> None:
     """Six figures stood there, none of which was the sum of two others."""
-    suite = a_selection().evidence.suite
-    assert suite is not None
-    before = replace(suite.before, cut=CutShort(ran=987, skipped=11, selected=1713))
+    before = replace(SUITE.before, cut=CutShort(ran=987, skipped=11, selected=1713))
     body = body_with_suite(before=before, whole=1063, near=1, chosen="those near it")
     assert body.count("1,713") == 2
     assert "none broken" in body
@@ -244,9 +226,7 @@ def test_where_the_time_was_too_short_for_all_tests_no_two_counts_of_them_are_to
 
 
 def test_that_a_time_limit_ended_a_run_is_said_in_each_place() -> None:
-    suite = a_selection().evidence.suite
-    assert suite is not None
-    after = replace(suite.after, cut=CutShort(ran=214, selected=239))
+    after = replace(SUITE.after, cut=CutShort(ran=214, selected=239))
     body = body_with_suite(after=after, chosen="the nearest")
     cut = "A time limit ended the run with the edit: 214 of 239 selected tests ran."
     assert f"none broken (I ran the nearest). {cut}\n" in body
@@ -254,14 +234,12 @@ def test_that_a_time_limit_ended_a_run_is_said_in_each_place() -> None:
     output = body.partition("<summary>Output with the change</summary>")[2].partition("</details>")
     assert output[0].rstrip().endswith(f"```\n\n{cut}")
     votes = a_selection().evidence.votes
-    status = render_edits(JudgedEdits(votes=votes, order=(1, 0), suite=replace(suite, after=after)))
+    status = render_edits(JudgedEdits(votes=votes, order=(1, 0), suite=replace(SUITE, after=after)))
     assert f"it breaks 0. {cut}" in status
 
 
 def test_one_test_is_counted_as_one() -> None:
-    suite = a_selection().evidence.suite
-    assert suite is not None
-    before = replace(suite.before, passed=("a",))
+    before = replace(SUITE.before, passed=("a",))
     body = body_with_suite(before=before, whole=1, chosen="the nearest")
     counts = "1 of this repository's tests passes before, 2 after (and 1 more that ran only then)"
     assert counts in body
@@ -278,19 +256,8 @@ def test_names_of_tests_cannot_leave_their_block() -> None:
 
 
 def test_why_no_test_was_run_is_reported_inertly() -> None:
-    chosen = a_selection()
-    problem = "No test passes with `x`: @everyone <b>#1"
-    proof = replace(chosen.evidence, suite=None, suite_problem=problem)
-    body = pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ())
+    body = body_of(suite=None, suite_problem="No test passes with `x`: @everyone <b>#1")
     assert f"No test passes with `x`: @{SPLIT}everyone &lt;b\\>#{SPLIT}1" in body
-
-
-def body_with_suite(**changed: object) -> str:
-    chosen = a_selection()
-    assert chosen.evidence.suite is not None
-    suite = replace(chosen.evidence.suite, **changed)
-    proof = replace(chosen.evidence, suite=suite)
-    return pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ACCOUNTS)
 
 
 def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() -> None:
@@ -365,7 +332,7 @@ def _failing_run(failures: int) -> str:
 
 
 def test_folded_output_is_the_first_failure_and_the_summary_without_colours() -> None:
-    body = pull_request.pull_body(a_run(), a_selection(output=_failing_run(5)), ACCOUNTS)
+    body = body_of(a_selection(output=_failing_run(5)))
     fenced = next(part for part in body.split("```") if "_____ test_0" in part)
     assert "\x1b" not in body
     assert "no opts 1" not in body
@@ -374,10 +341,8 @@ def test_folded_output_is_the_first_failure_and_the_summary_without_colours() ->
 
 
 def test_the_output_of_the_repositorys_tests_is_the_first_failure_and_the_summary() -> None:
-    suite = a_selection().evidence.suite
-    assert suite is not None
-    run = replace(suite.after.execution, output=_failing_run(5))
-    body = body_with_suite(after=replace(suite.after, execution=run))
+    run = replace(SUITE.after.execution, output=_failing_run(5))
+    body = body_with_suite(after=replace(SUITE.after, execution=run))
     shown = body.partition("<summary>Output with the change</summary>")[2]
     assert "no opts 0" in shown
     assert "no opts 1" not in shown

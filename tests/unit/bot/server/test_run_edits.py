@@ -4,7 +4,15 @@ from bot.server.run_edits import ALL_CHARACTERS, LEFT_OUT, MAX_EDITS, MAX_SCRIPT
 from pipeline.data.suite_reports import Standing
 from pipeline.data.types import Candidate, JudgedEdits, NoFix, Patch, TestScript, VoteTable
 from sandbox.frozen import replace
-from tests.support.data.publishing import BREAKS, FAILS, FIX, HANGS, PASSES, selection_of_three
+from tests.support.data.publishing import (
+    BREAKS,
+    FAILS,
+    FIX,
+    HANGS,
+    PASSES,
+    proven,
+    selection_of_three,
+)
 
 
 def test_each_edit_has_its_letter_and_each_result_its_words() -> None:
@@ -31,7 +39,7 @@ def test_an_edit_with_which_only_near_tests_ran_has_their_result() -> None:
     chosen = selection_of_three()
     none = Standing(votes=0, passes=0, support=1, same_as=0, behaves_as=0, execution=0.0, prior=0.0)
     known = (none, replace(none, broken=()), replace(none, near=2))
-    table = build_edit_table(replace(chosen, evidence=replace(chosen.evidence, standings=known)))
+    table = build_edit_table(proven(chosen, standings=known))
     assert table is not None
     assert [(edit.broken, edit.near) for edit in table.edits] == [
         ((), None),
@@ -44,8 +52,7 @@ def test_an_edit_with_which_only_near_tests_ran_has_their_result() -> None:
 def test_a_test_runner_that_fails_with_1_did_not_break_off() -> None:
     chosen = selection_of_three()
     test = replace(chosen.evidence.reproduction, before=BREAKS)
-    evidence = replace(chosen.evidence, reproduction=test)
-    table = build_edit_table(replace(chosen, evidence=evidence))
+    table = build_edit_table(proven(chosen, reproduction=test))
     assert table is not None
     assert table.reproduction is not None
     assert table.reproduction.before.cell.words == "fails"

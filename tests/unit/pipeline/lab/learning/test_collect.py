@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import main
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.codebase.unified_diff import parse_diff
@@ -19,6 +18,7 @@ from pipeline.lab.learning.collect import (
     read_history,
 )
 from pipeline.lab.learning.records import read_issues
+from tests.support.command_line import done, refused
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import add_commit, make_repository
 
@@ -74,9 +74,7 @@ async def test_a_history_gives_edit_base_tests_and_licence(tmp_path: Path) -> No
     assert dict(report.left_out) == {"no commit says that it closes the issue": 1}
 
 
-def test_issues_are_collected_once_and_damage_is_noticed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_issues_are_collected_once_and_damage_is_noticed(tmp_path: Path) -> None:
     row = {
         "instance_id": "acme__shop-3", "repo": "acme/shop", "base_commit": "a" * 40, "patch": CODE,
         "problem_statement": f"Wrong sum\n{BODY}",
@@ -84,16 +82,14 @@ def test_issues_are_collected_once_and_damage_is_noticed(
     rows, folder = tmp_path / "rows.jsonl", tmp_path / "data"
     rows.write_text(json.dumps(row) + "\n")
     for _ in range(2):
-        assert main(["learn", "collect", str(folder), "--instances", str(rows)]) == 0
-    assert "holds 1 solved issue and 0 attempts" in capsys.readouterr().out
+        said = done("learn", "collect", str(folder), "--instances", str(rows)).out
+        assert "holds 1 solved issue and 0 attempts" in said
     (folder / "issues.jsonl").write_text("{}\n")
-    assert main(["learn", "filter", str(folder), "--out", str(tmp_path / "rows")]) == 2
-    assert "is damaged" in capsys.readouterr().err
+    said = refused("learn", "filter", str(folder), "--out", str(tmp_path / "rows"))
+    assert "is damaged" in said
 
 
-async def test_rows_of_swe_rebench_and_of_swe_smith_are_solved_issues(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_rows_of_swe_rebench_and_of_swe_smith_are_solved_issues(tmp_path: Path) -> None:
     clone = tmp_path / "trees/acme__shop.1a2b.git"
     text = "".join(f"line {n}\n" for n in range(40))
     spoilt = text.replace("line 3\n", "").replace("line 30\n", "wrong\nmore\n")
@@ -113,8 +109,8 @@ async def test_rows_of_swe_rebench_and_of_swe_smith_are_solved_issues(
     rows, data = tmp_path / "rows.jsonl", tmp_path / "data"
     rows.write_text("".join(json.dumps(row) + "\n" for row in (rebench, smith)))
     words = ["--instances", str(rows), "--trees", str(tmp_path / "trees")]
-    assert await asyncio.to_thread(main, ["learn", "collect", str(data), *words]) == 0
-    assert "holds 2 solved issues" in capsys.readouterr().out
+    collected = await asyncio.to_thread(done, "learn", "collect", str(data), *words)
+    assert "holds 2 solved issues" in collected.out
     plain, made = read_issues(data).values()
     assert (plain.licence, plain.reference, plain.closed) == ("MIT", CODE, rebench["created_at"])
     assert plain.fail_to_pass == made.fail_to_pass == ("tests/test_a.py::test_a",)

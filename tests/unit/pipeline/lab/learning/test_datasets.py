@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 import yaml
 
-from bot.cli import main
 from pipeline.lab.learning.filtering import to_instance
 from pipeline.lab.learning.records import index_attempts, read_group, read_issues, write_rows
 from sandbox.frozen import replace
+from tests.support.command_line import done, refused
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import APART, ROWS, write_learning_rows
 
@@ -37,9 +36,7 @@ def instance(name: str, **more: object) -> dict[str, Any]:
     }
 
 
-def test_public_data_sets_are_read_as_they_lie_on_the_hub(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_public_data_sets_are_read_as_they_lie_on_the_hub(tmp_path: Path) -> None:
     """The fields of SWE-Gym, SWE-rebench and SWE-smith, and of runs on each of them."""
     gym, rebench, smith, runs = (tmp_path / name for name in ("gym", "rebench", "smith", "runs"))
     told = {"test_patch": PATCH, "base_commit": "a" * 40}
@@ -78,16 +75,14 @@ def test_public_data_sets_are_read_as_they_lie_on_the_hub(
     data = tmp_path / "data"
     words = ["learn", "collect", str(data)]
     for source in (gym, rebench, smith / "data/train-00000-of-00001.parquet"):
-        assert main([*words, "--instances", str(source)]) == 0
+        done(*words, "--instances", str(source))
     issues = read_issues(data)
     assert set(issues) == {"g-1", "g-2", "r-1", "s-1"}
     assert (issues["r-1"].licence, issues["r-1"].closed[:10]) == ("MIT", "2023-11-14")
     assert issues["g-1"].fail_to_pass == ("tests/test_m.py::test_a",)
     assert "+a = 1" in issues["s-1"].reference, "its patch makes the bug"
 
-    capsys.readouterr()
-    assert main([*words, "--trajectories", str(runs)]) == 0
-    said = capsys.readouterr().out
+    said = done(*words, "--trajectories", str(runs)).out
     assert "4 attempts taken" in said
     assert "1 left out: its issue is not collected" in said
     found = [one for place in index_attempts(data).values() for one in read_group(data, place)]
@@ -97,15 +92,14 @@ def test_public_data_sets_are_read_as_they_lie_on_the_hub(
         ("r-1", "trajectory", False),
         ("s-1", "m", True),
     }
-    assert main([*words, "--instances", str(tmp_path / "data")]) == 2, "it holds no parquet"
+    assert refused(*words, "--instances", str(tmp_path / "data")), "it holds no parquet"
     silent = instance("n-1", problem_statement=" ", **told)
     other = {"problem_statement": "x", "messages": "[]"}
     write_parquet({tmp_path / "silent.parquet": [silent], tmp_path / "other.parquet": [other]})
-    assert main([*words, "--instances", str(tmp_path / "silent.parquet")]) == 0
-    assert "1 left out" in capsys.readouterr().out
+    assert "1 left out" in done(*words, "--instances", str(tmp_path / "silent.parquet")).out
     for kind in ("--instances", "--trajectories"):
-        assert main([*words, kind, str(tmp_path / "other.parquet")]) == 2
-        assert "no column instance_id" in capsys.readouterr().err
+        said = refused(*words, kind, str(tmp_path / "other.parquet"))
+        assert "no column instance_id" in said
 
 
 def test_rows_are_published_with_a_card_and_loaded_again(tmp_path: Path) -> None:
@@ -116,8 +110,8 @@ def test_rows_are_published_with_a_card_and_loaded_again(tmp_path: Path) -> None
     )
     write_rows(rows / "instances.jsonl", [to_instance(solved)])
     words = ["learn", "publish", str(rows), "--out", str(out)]
-    assert main(words) == 0
-    assert main(words) == 2, "it overwrites nothing"
+    done(*words)
+    assert refused(*words), "it overwrites nothing"
     kinds = ["policy", "prm", "orm", "candidates", "instances"]
     found = {
         kind: {
@@ -138,5 +132,5 @@ def test_rows_are_published_with_a_card_and_loaded_again(tmp_path: Path) -> None
     assert head["size_categories"] == ["n<1K"]
     assert head["license"] == ["unknown"]
     given = ["--instances", str(out / "instances")]
-    assert main(["learn", "collect", str(tmp_path / "again"), *given]) == 0
+    done("learn", "collect", str(tmp_path / "again"), *given)
     assert read_issues(tmp_path / "again").keys() == {solved.id}

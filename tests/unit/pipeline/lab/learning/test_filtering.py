@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from bot.cli import main
 from pipeline.lab.dataset import read_lines
 from pipeline.lab.learning.filtering import (
     check_attempt,
@@ -28,6 +27,7 @@ from pipeline.lab.learning.training_rows import NEVER, hits_places, outcome_rows
 from pipeline.models.base import Message
 from pipeline.selection.ties import render_verdict
 from sandbox.frozen import replace
+from tests.support.command_line import done, refused
 from tests.support.data.diffs import diff_of
 from tests.support.data.learning_rows import filtered, read_all_rows
 
@@ -93,14 +93,12 @@ def test_repositories_and_times_are_kept_apart() -> None:
     assert fork.sides.get("fowner3__repo3-2") == fork.sides.get("owner3__repo3-2")
 
 
-def test_one_repository_is_split_by_time_and_says_what_that_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_repository_is_split_by_time_and_says_what_that_shows(tmp_path: Path) -> None:
     issues = [solved(n, "acme/shop") for n in range(1, 11)]
     with open_data(tmp_path / "data") as data:
         data.add(LearningData(tuple(issues), tuple(a for i in issues for a in attempts(i))))
-    assert main(["learn", "filter", str(tmp_path / "data"), "--out", str(tmp_path / "rows")]) == 0
-    said = capsys.readouterr().out
+    words = ("learn", "filter", str(tmp_path / "data"), "--out")
+    said = done(*words, str(tmp_path / "rows")).out
     assert "leakage: 0" in said
     assert "split by time alone" in said
     sides = {row.issue: row.split for row in read_all_rows(tmp_path / "rows").candidates}
@@ -109,10 +107,8 @@ def test_one_repository_is_split_by_time_and_says_what_that_shows(
         "acme__shop-10",
     ]
     assert read_held_out(tmp_path / "rows").issues, "`judge` has something to judge"
-    easy = ["--easy", str(tmp_path / "rows/solved.json")]
-    words = ["learn", "filter", str(tmp_path / "data"), "--out", str(tmp_path / "hard"), *easy]
-    assert main(words) == 0
-    assert "not trained on 10 easy issues" in capsys.readouterr().out
+    easy = ("--easy", str(tmp_path / "rows/solved.json"))
+    assert "not trained on 10 easy issues" in done(*words, str(tmp_path / "hard"), *easy).out
 
 
 def test_near_duplicates_leave_training_and_no_leak_is_left(tmp_path: Path) -> None:
@@ -154,9 +150,7 @@ def test_an_edit_without_evidence_is_neither_right_nor_wrong(script: str, tmp_pa
     assert found.outcome == []
 
 
-def test_public_predictions_become_rows_by_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_public_predictions_become_rows_by_the_command(tmp_path: Path) -> None:
     rows = [
         {"instance_id": i.id, "repo": i.repository, "base_commit": "a" * 40, "patch": i.reference,
          "problem_statement": f"{i.title}\n{i.body}", "created_at": i.closed}
@@ -175,7 +169,7 @@ def test_public_predictions_become_rows_by_the_command(
     folder, out = str(tmp_path / "data"), tmp_path / "rows"
     bare = str(tmp_path / "unlabelled")
     words = ["--instances", str(tmp_path / "instances.jsonl"), "--predictions"]
-    assert main(["learn", "collect", bare, *words, str(tmp_path / "predictions")]) == 0
+    done("learn", "collect", bare, *words, str(tmp_path / "predictions"))
     unlabelled = list(read_lines(tmp_path / "unlabelled/attempts.jsonl", Attempt))
     assert {(a.issue, a.source, a.diff) for a in unlabelled} == {
         (a.issue, a.source, a.diff) for a in ATTEMPTS
@@ -183,9 +177,8 @@ def test_public_predictions_become_rows_by_the_command(
     assert {a.resolved for a in unlabelled} == {None}
     words = ["--instances", "instances.jsonl", "--predictions", "predictions", "--labels"]
     words = [str(tmp_path / word) if "--" not in word else word for word in [*words, "labels.json"]]
-    assert main(["learn", "collect", folder, *words]) == 0
-    assert main(["learn", "filter", folder, "--out", str(out)]) == 0
-    assert "leakage: 0" in capsys.readouterr().out
+    done("learn", "collect", folder, *words)
+    assert "leakage: 0" in done("learn", "filter", folder, "--out", str(out)).out
     found = read_all_rows(out)
     assert {row.completion[0].content for row in found.process} == {"+", "-"}
     assert all("owner" in row.chosen[0].content for row in found.outcome)
@@ -193,8 +186,7 @@ def test_public_predictions_become_rows_by_the_command(
     model.mkdir()
     (model / "config.json").write_text("{}")
     words = ["learn", "train", "orm", str(out), "--base", str(model), "--out", str(tmp_path / "o")]
-    assert main(words) == 2
-    assert "has no torch, trl" in capsys.readouterr().err
+    assert "has no torch, trl" in refused(*words)
 
 
 def test_repositories_alone_part_them_where_that_is_asked() -> None:
@@ -212,7 +204,7 @@ def test_repositories_alone_part_them_where_that_is_asked() -> None:
 )
 def test_data_of_a_benchmarks_repository_or_fork_say_so_by_every_way_in(
     form: str, way: tuple[str, ...], repository: str, path: str,
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     forked = replace(ISSUES[0], repository=repository, reference=edit(3, "fixed\n", path))
@@ -228,15 +220,15 @@ def test_data_of_a_benchmarks_repository_or_fork_say_so_by_every_way_in(
     Path("predictions/a.jsonl").write_text(
         json.dumps({"instance_id": forked.id, "model_patch": forked.reference}) + "\n"
     )
-    assert main(["learn", "collect", "data", "--instances", f"instances.{form}", *way]) == 0
+    done("learn", "collect", "data", "--instances", f"instances.{form}", *way)
     reply = ReplyRow(stage="files", system="s", messages=(), answer="a")
     with open_data(Path("data")) as data:
         data.add(LearningData((), (Attempt(issue=forked.id, source="run", diff=forked.reference,
                                            replies=(reply,)),)))  # fmt: skip
-    assert main(["learn", "filter", "data", "--out", "rows", "--set", "until=never"]) == 0
+    filtering = done("learn", "filter", "data", "--out", "rows", "--set", "until=never")
     said = f"cannot measure what is trained on them: {repository} (1)"
-    assert said in capsys.readouterr().out
-    assert main(["learn", "publish", "rows", "--out", "published"]) == 0
+    assert said in filtering.out
+    done("learn", "publish", "rows", "--out", "published")
     assert said in Path("published/README.md").read_text()
     card = Path("trained/adapter/README.md")
     card.parent.mkdir(parents=True)
@@ -279,23 +271,20 @@ def conversation(number: int) -> Attempt:
     ],
 )
 def test_what_trains_the_policy_is_set_by_the_command(
-    set_: tuple[str, ...], rows: int, masked: set[tuple[int, ...]], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    set_: tuple[str, ...], rows: int, masked: set[tuple[int, ...]], tmp_path: Path
+) -> None:
     """A conversation without thoughts is a row; a reply with one is a row of its own."""
     tried = [*(conversation(n) for n in range(5)), replace(conversation(6), resolved=False)]
     with open_data(tmp_path / "data") as data:
         data.add(LearningData(tuple(ISSUES[:1]), tuple(tried)))
     words = ["learn", "filter", str(tmp_path / "data"), "--out", str(tmp_path / "rows")]
     given = [word for one in ("until=never", *set_) for word in ("--set", one)]
-    assert main([*words, *given]) == 0
+    said = done(*words, *given).out
     policy = read_all_rows(tmp_path / "rows").policy
     assert (len(policy), {row.masked for row in policy}) == (rows, masked)
-    said = capsys.readouterr().out
     assert all(f"set: {one.partition('=')[0]}=" in said for one in set_)
     for wrong in ("accepted=0", "thoughts=perhaps", "nothing=1"):
-        assert main([*words, "--set", wrong]) == 2
-        assert wrong.partition("=")[0] in capsys.readouterr().err
+        assert wrong.partition("=")[0] in refused(*words, "--set", wrong)
 
 
 def test_a_verifier_learns_each_edit_with_its_record_by_labels_that_are_not_its_own(
