@@ -197,6 +197,17 @@ class BotHarness(People):
         if find_missed and settle:
             await self.settle()  # what its last look has found
 
+    @asynccontextmanager
+    async def at_work(
+        self, asks: Awaitable[object], *, find_missed: bool = False
+    ) -> AsyncGenerator[None]:
+        """In the block the run that `asks` brings is under way, and waits for `runner.go_on`."""
+        self.runner.go_on.clear()
+        async with self.working(find_missed=find_missed):
+            await asks
+            await self.until(lambda: self.runner.waiting)
+            yield
+
     async def until(
         self, condition: Callable[[], object | Awaitable[object]], seconds: float = SECONDS
     ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from sandbox.errors import PatchRejected
 from sandbox.execution.session import SandboxSession
 from sandbox.program import Program
+from tests.support.data.diffs import added_file
 from tests.support.docker import PACKAGE_FIX, Execute
 from tests.support.own_docker_daemon import OwnDaemon
 from tests.support.texts import texts_of
@@ -87,11 +88,7 @@ smudge = "{evil}"
         "config": config,
         "hooks/applypatch-msg": evil + "\n",
     }
-    plant = "".join(
-        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{text.count(chr(10))} @@\n"
-        + "".join(f"+{line}\n" for line in text.splitlines())
-        for name, text in planted.items()
-    )
+    plant = "".join(added_file(name, text) for name, text in planted.items())
     run = await sandbox.run(
         Program(
             [

@@ -9,6 +9,7 @@ import pytest
 from sandbox.errors import PatchRejected
 from sandbox.execution.session import SandboxSession
 from sandbox.program import Program
+from tests.support.data.diffs import added_file
 from tests.support.docker import PACKAGE, PACKAGE_FIX, Execute
 
 ADD_ONE = PACKAGE_FIX.replace("a - b", "a + b").replace(
@@ -133,15 +134,13 @@ async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
     sandbox: SandboxSession,
 ) -> None:
     """`HEAD`, `objects`, `refs` and `config` in the root would make it a bare repository to git."""
-    plant = "".join(
-        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+{text}\n"
-        for name, text in (
-            ("HEAD", "ref: refs/heads/main"),
-            ("objects/x", ""),
-            ("refs/x", ""),
-            ("config", "[apply] ignorewhitespace = change"),
-        )
-    )
+    planted = {
+        "HEAD": "ref: refs/heads/main",
+        "objects/x": "\n",
+        "refs/x": "\n",
+        "config": "[apply] ignorewhitespace = change",
+    }
+    plant = "".join(added_file(name, text) for name, text in planted.items())
     loose = PACKAGE_FIX.replace("    return a - b", "  return a   - b")
     with pytest.raises(PatchRejected, match="patch does not apply"):
         await sandbox.run(Program(["true"], diffs=[plant, loose]))

@@ -21,6 +21,7 @@ from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from sandbox.program import SCRIPT_PATH, Ending, Execution, Limits, Program, python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the same tests again
+from tests.support.data.diffs import added_file
 from tests.support.docker import (
     OWNER,
     PACKAGE,
@@ -133,10 +134,10 @@ async def test_the_end_of_an_execution_is_what_it_was(sandbox: SandboxSession) -
 
 
 async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSession) -> None:
-    lines = "".join(f"+{number}\n" for number in range(40_000))
-    diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
-    run = await sandbox.run(Program(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20))
-    assert run.output == "".join(f"{number}\n" for number in range(40_000))
+    text = "".join(f"{number}\n" for number in range(40_000))
+    edits = [added_file("big.txt", text)]
+    run = await sandbox.run(Program(["cat", "big.txt"], diffs=edits, output_bytes=1 << 20))
+    assert run.output == text
 
 
 async def test_a_pod_sees_no_network_and_no_privilege(execute: Execute) -> None:

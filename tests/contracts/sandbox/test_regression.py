@@ -15,6 +15,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.execution.session import SandboxSession
 from sandbox.frozen import replace
 from sandbox.program import Ending
+from tests.support.data.diffs import added_file
 from tests.support.docker import build_environment, make_tree
 from tests.support.texts import texts_of
 
@@ -27,17 +28,14 @@ GOOD = "from shop import total\n\n\ndef test_nothing():\n    assert total(0, 0) 
 KILLING = "import os\n\n\ndef test_kill():\n    os.kill(os.getppid(), 9)\n"
 
 
-def adding(text: str) -> str:
-    lines = text.splitlines()
-    added = "".join(f"+{line}\n" for line in lines)
-    return f"--- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1,{len(lines)} @@\n{added}"
+ADDED = "tests/test_new.py"
 
 
 async def test_each_test_is_reported_with_the_functions_it_ran(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
-    run = await runner.run(adding(GOOD), RequestedTests(functions=True))
+    run = await runner.run(added_file(ADDED, GOOD), RequestedTests(functions=True))
     assert run.suite.passed == ("tests/test_new.py::test_nothing",)
     assert run.suite.failed == ("tests/test_total.py::test_total",)
     assert {run.names[number] for number in run.ran["src/shop/total.py:1"]} == {
@@ -51,7 +49,7 @@ async def test_tests_that_kill_the_process_that_counts_them_have_not_passed(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
-    run = await runner.run(adding(KILLING))
+    run = await runner.run(added_file(ADDED, KILLING))
     assert run.suite.passed == ()
     assert run.suite.execution.ending is Ending.KILLED
     assert not run.ended
@@ -71,7 +69,7 @@ async def test_how_far_the_tests_are_is_told_while_they_run(
         seconds=20,
         counts=CountReporter(told.append),
     )
-    run = await runner.run(adding(SLOW))
+    run = await runner.run(added_file(ADDED, SLOW))
     *counts, (end, none_left) = told
     assert counts
     assert all(count and 0 < count.done <= count.total == 51 for _, count in counts)
@@ -90,7 +88,9 @@ async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
     # Less than all of them sleep, and more than lies between two counts of those that have begun.
     runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=2.5)
     hanging = SLEEPING.replace("time.sleep(0.9)", "time.sleep(n and 300)")
-    run, hung = await gather_all(runner.run(adding(tests)) for tests in (SLEEPING, hanging))
+    run, hung = await gather_all(
+        runner.run(added_file(ADDED, tests)) for tests in (SLEEPING, hanging)
+    )
     assert len(run.suite.passed) == 4
     assert len(hung.suite.passed) == 1
     assert hung.suite.execution.limit == "idle"
@@ -107,7 +107,7 @@ async def test_which_exception_ended_a_test_is_known(
         command = replace(COMMAND, argv=argv, kind=kind)
         store = DirStore(tmp_path / kind)
         runner = TestRunner(command, sandbox=sandbox, store=store, seconds=20)
-        run = await runner.run(adding(RAISING))
+        run = await runner.run(added_file(ADDED, RAISING))
         raised = {re.split(r"\W", name)[-1]: error for name, error in run.suite.raised.items()}
         assert raised.pop("test_fetch") == "ConnectionRefusedError"
         assert raised == {"test_raise": "FileNotFoundError", "test_compare": "AssertionError"}
@@ -146,7 +146,7 @@ async def test_of_many_failures_the_first_fifty_are_shown_with_their_source(
     argv = ("python", "-m", "pytest", "-q", "--tb=short", "tests/test_new.py")
     command = PythonCommand(argv=argv, kind="pytest", source="configuration")
     runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
-    suite = (await runner.run(adding(FAILING))).suite
+    suite = (await runner.run(added_file(ADDED, FAILING))).suite
     assert len(suite.failed) == 53
     shown = suite.execution.output.splitlines()
     at = shown.index("E   assert 49 < 0")

@@ -144,10 +144,7 @@ async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: Bot
     repo, issue = await bot.add_repo_with_issue()
     await bot.say(issue, "/capuchin status")
     assert "$" not in bot.comments_of(issue)[0]
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.comment(issue, "/capuchin fix")
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.comment(issue, "/capuchin fix")):
         await bot.comment(issue, "/capuchin status")
         await bot.until(lambda: len(bot.comments_of(issue)) == 3)
         assert re.search(r"@alice.+\$0\.25", bot.comments_of(issue)[2], re.DOTALL)
@@ -176,10 +173,7 @@ async def test_where_it_is_switched_off_nothing_is_said(bot: BotHarness) -> None
 
 async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: BotHarness) -> None:
     repo, issue = await bot.add_repo_with_issue()
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.comment(issue, "/capuchin plan")
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.comment(issue, "/capuchin plan")):
         comment = await bot.comment(issue, "/capuchin fix")
         await bot.until(lambda: len(bot.comments_of(issue)) == 2)
         assert (reactions_of(comment), repo.pulls) == (["eyes"], [])
@@ -191,10 +185,7 @@ async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: B
 
 async def test_a_label_for_more_than_the_run_under_way_waits_too(bot: BotHarness) -> None:
     repo, issue = await bot.add_repo_with_issue()
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue, suffix=":dry-run")
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue, suffix=":dry-run")):
         await bot.label(issue)
         bot.runner.go_on.set()
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST

@@ -18,10 +18,7 @@ async def test_a_label_is_heard_while_all_slots_are_busy(start_bot: StartBot) ->
     async with start_bot(worker_runs=1) as bot:
         repo = bot.add_repo()
         first, second = await bot.report_issue(repo), await bot.report_issue(repo)
-        bot.runner.go_on.clear()
-        async with bot.working():
-            await bot.label(first)
-            await bot.until(lambda: bot.runner.waiting)
+        async with bot.at_work(bot.label(first)):
             await bot.label(second)
             await bot.until(lambda: bot.comments_of(second), SOON)
             assert "next in the queue" in bot.comments_of(second)[0]

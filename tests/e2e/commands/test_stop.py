@@ -17,10 +17,7 @@ async def test_a_run_is_stopped_while_it_is_worked_on(bot: BotHarness, how: str)
     repo = bot.add_repo()
     other = bot.add_repo("acme/other")
     issue = await bot.report_issue(repo)
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         match how:
             case "label":
                 await bot.hub.remove_label(issue, "capuchin", "alice")
@@ -43,10 +40,7 @@ async def test_a_run_is_stopped_while_it_is_worked_on(bot: BotHarness, how: str)
 
 async def test_a_worker_stops_what_another_process_heard_of(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    bot.runner.go_on.clear()
-    await bot.label(issue)
-    async with bot.working():
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         second = bot.again()
         await bot.comment(issue, "/capuchin stop")
         async with second.working():
@@ -92,10 +86,7 @@ async def test_webhooks_out_of_order_stop_nothing(bot: BotHarness) -> None:
 async def test_a_run_that_a_comment_began_needs_no_label(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     await bot.hub.add_label(issue, "capuchin", bot.hub.bot.login)
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.comment(issue, "/capuchin fix")
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.comment(issue, "/capuchin fix")):
         await bot.hub.remove_label(issue, "capuchin", "alice")
         run = await bot.run_of(issue)
         await bot.until(lambda: _forgotten(bot, run))
@@ -119,10 +110,7 @@ async def test_stop_without_a_run_says_so(bot: BotHarness) -> None:
 
 async def test_stop_ends_what_waits_for_the_run_as_well(bot: BotHarness) -> None:
     repo, issue = await bot.add_repo_with_issue()
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.comment(issue, "/capuchin plan")
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.comment(issue, "/capuchin plan")):
         await bot.comment(issue, "/capuchin fix")
         await bot.until(lambda: len(bot.comments_of(issue)) == 2)
         await bot.comment(issue, "/capuchin stop")
@@ -132,10 +120,7 @@ async def test_stop_ends_what_waits_for_the_run_as_well(bot: BotHarness) -> None
 
 async def test_a_stranger_stops_nothing(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         await bot.comment(issue, "/capuchin stop", by="mallory")
         await bot.until(lambda: len(bot.comments_of(issue)) == 2)
         bot.runner.go_on.set()
@@ -171,10 +156,7 @@ async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_repor
 
 async def test_a_stop_is_reported_once_github_answers_again(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         # More than one write tries: the status is written at the same time.
         bot.hub.faults.fail_next("PATCH", "/repos/acme/shop/issues/comments/*", times=100)
         run = await bot.run_of(issue)

@@ -88,10 +88,7 @@ async def nothing_left(daemon: docker.APIClient, run: Run) -> bool:
 
 async def test_a_token_that_expires_on_the_way_is_renewed(bot: BotHarness) -> None:
     repo, issue = await bot.add_repo_with_issue()
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         bot.hub.expire_tokens()
         bot.runner.go_on.set()
         await bot.until(lambda: repo.pulls)

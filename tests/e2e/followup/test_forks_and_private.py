@@ -54,10 +54,7 @@ async def test_nothing_of_a_private_repository_shows_in_a_public_one(start_bot: 
         public = bot.add_repo()
         private = bot.add_repo("acme/hidden", private=True)
         open_issue, secret = await bot.report_issue(public), await bot.report_issue(private)
-        bot.runner.go_on.clear()
-        async with bot.working():
-            await bot.label(secret)
-            await bot.until(lambda: bot.runner.waiting)
+        async with bot.at_work(bot.label(secret)):
             await bot.label(open_issue)
             await bot.comment(open_issue, "/capuchin status")
             bot.runner.go_on.set()

@@ -120,10 +120,7 @@ async def _looked(bot: BotHarness) -> bool:
 
 async def test_a_label_taken_off_without_a_webhook_stops_the_run(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    bot.runner.go_on.clear()
-    await bot.label(issue)
-    async with bot.working(find_missed=True):
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue), find_missed=True):
         async with bot.without_webhooks():
             await bot.hub.remove_label(issue, "capuchin", "alice")
         await bot.until(lambda: bot.runner.cut)

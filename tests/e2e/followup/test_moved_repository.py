@@ -85,10 +85,7 @@ async def test_statistics_and_quotas_go_on(start_bot: StartBot, move: Move) -> N
 @pytest.mark.parametrize("heard", [True, False])
 async def test_a_run_at_work_goes_on(bot: BotHarness, move: Move, *, heard: bool) -> None:
     repo, issue = await bot.add_repo_with_issue()
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         if heard:
             await move(bot, repo)
         else:

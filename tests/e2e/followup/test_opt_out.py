@@ -53,10 +53,7 @@ async def test_a_pull_request_that_wears_it_is_neither_followed_nor_closed(bot: 
 async def test_put_on_during_a_run_it_stops_that(start_bot: StartBot, heard: str) -> None:
     async with start_bot(missed_seconds=0.2) as bot:
         repo, issue = await bot.add_repo_with_issue()
-        bot.runner.go_on.clear()
-        async with bot.working(find_missed=heard == "sweep"):
-            await bot.label(issue)
-            await bot.until(lambda: bot.runner.waiting)
+        async with bot.at_work(bot.label(issue), find_missed=heard == "sweep"):
             if heard == "webhook":
                 await bot.label(issue, suffix=":Disabled")
             else:

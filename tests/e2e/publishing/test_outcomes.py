@@ -15,6 +15,7 @@ from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e.harness import SMALL_SHOP, BotHarness
+from tests.support.data.diffs import added_file
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection, proven
 from tests.support.github.hub import LocalHub
 
@@ -184,11 +185,7 @@ async def test_a_refused_push_or_pull_request_is_reported_and_not_tried_for_hour
 @pytest.mark.parametrize("path", [".github/workflows/ci.yml", "../../etc/passwd", ".git/config"])
 async def test_an_edit_that_escapes_is_never_pushed(manual_bot: BotHarness, path: str) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    escape = (
-        f"diff --git a/{path} b/{path}\nnew file mode 100644\n"
-        f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
-    )
-    manual_bot.runner.answer = a_selection(fix=FIX + escape)
+    manual_bot.runner.answer = a_selection(fix=FIX + added_file(path, "x"))
     run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert run.failure is Failure.INTERNAL
     assert_told(repo, issue, run)

@@ -141,10 +141,7 @@ async def test_permissions_that_an_owner_accepts_are_heard_and_compared_again(
 async def test_other_repositories_are_not_concerned(bot: BotHarness) -> None:
     repo, other = bot.add_repo(), bot.add_repo("acme/other")
     issue = await bot.report_issue(other)
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         await bot.hub.uninstall(repo)
         bot.runner.go_on.set()
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
@@ -158,10 +155,7 @@ async def test_an_event_that_comes_late_stops_nothing(bot: BotHarness) -> None:
     await bot.hub.uninstall(repo)
     removed = bot.hub.deliveries[-1]
     await bot.hub.install(repo)
-    bot.runner.go_on.clear()
-    async with bot.working():
-        await bot.label(issue)
-        await bot.until(lambda: bot.runner.waiting)
+    async with bot.at_work(bot.label(issue)):
         await bot.hub.redeliver(removed)
         run = await bot.run_of(issue)
         await bot.until(lambda: _is_dropped(bot, run.id))

@@ -117,10 +117,7 @@ async def test_a_queued_run_is_stopped_at_once_and_its_comment_says_so(
 ) -> None:
     async with start_bot(worker_runs=1, queue_seconds=0.5) as bot:
         first, second = [await bot.report_issue(bot.add_repo(f"acme/{n}")) for n in "ab"]
-        bot.runner.go_on.clear()
-        async with bot.working():
-            await bot.label(first)
-            await bot.until(lambda: bot.runner.waiting)
+        async with bot.at_work(bot.label(first)):
             await bot.label(second)
             await bot.until(lambda: "next in the queue" in " ".join(bot.comments_of(second)))
             match how:

@@ -13,6 +13,7 @@ from bot.git.mirrors import Remote
 from pipeline.codebase.git import git
 from pipeline.data.types import CommitSha
 from tests.support.data import local_git
+from tests.support.data.diffs import added_file
 from tests.support.data.publishing import FIX, SHOP
 
 BOT = Identity(
@@ -96,12 +97,8 @@ async def test_a_diff_that_does_not_apply_makes_no_commit(work: Path) -> None:
     ],
 )
 async def test_a_forbidden_path_makes_no_commit(work: Path, path: str) -> None:
-    diff = (
-        f"diff --git a/{path} b/{path}\nnew file mode 100644\n"
-        f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
-    )
     with pytest.raises(UnfitDiff):
-        await made(work, diff)
+        await made(work, added_file(path, "x"))
 
 
 def bare(tmp_path: Path) -> Path:

@@ -3,15 +3,15 @@
 import pytest
 
 from pipeline.edits.suspicious import find_suspicious
+from tests.support.data.diffs import added_file
 from tests.support.texts import texts_of
 
 ROWS = texts_of(__file__)
 
 
 def added(path: str, *lines: str, new: bool = True) -> str:
-    old = "/dev/null" if new else f"a/{path}"
-    text = "".join(f"+{line}\n" for line in lines)
-    return f"--- {old}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{text}"
+    diff = added_file(path, "\n".join(lines))
+    return diff if new else diff.replace("/dev/null", f"a/{path}")
 
 
 @pytest.mark.parametrize(("path", "line", "words"), ROWS["what_can_forge_results_is_named"])

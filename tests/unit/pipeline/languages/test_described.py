@@ -26,6 +26,7 @@ from pipeline.workflows.verify import Verification
 from sandbox.execution.jobs import Job
 from sandbox.layout import CHECKOUT
 from sandbox.program import SCRIPT_PATH, EditBuild, Execution
+from tests.support.data.diffs import added_file
 from tests.support.data.repositories import make_codebase
 from tests.support.texts import texts_of
 
@@ -296,10 +297,8 @@ def test_of_a_go_script_only_its_tests_get_other_names() -> None:
 def test_the_tests_that_an_edit_adds_are_known_by_name(
     language: str, path: str, script: str, names: tuple[str, ...]
 ) -> None:
-    lines = script.splitlines()
-    body = "".join(f"+{line}\n" for line in lines)
-    diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{body}"
-    assert of(language).find_added_tests(diff, path, script) == names
+    added = added_file(path, script)
+    assert of(language).find_added_tests(added, path, script) == names
 
 
 def test_a_script_says_where_it_lies_and_cannot_lie_elsewhere() -> None:

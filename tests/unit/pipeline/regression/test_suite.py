@@ -24,10 +24,10 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite
-from pipeline.store import DirStore, SharingStore
+from pipeline.store import DirStore, SharingStore, Store
 from sandbox.frozen import replace
 from sandbox.program import Execution
-from tests.support.data.diffs import diff_of
+from tests.support.data.diffs import added_file, diff_of, removed_file
 from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
 from tests.support.texts import texts_of
@@ -45,6 +45,22 @@ SUITES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("suites.toml").r
 async def opened(folder: Path, tests: dict[str, str], **extra: str) -> Shop:
     source = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
     return await open_shop(folder, {**source, **tests, **extra})
+
+
+@pytest.fixture
+async def till(tmp_path: Path) -> Shop:
+    """The shop with its own tests."""
+    return await opened(tmp_path, {"tests/test_till.py": COUNT})
+
+
+async def runner_of(shop: Shop, *command: str, store: Store | None = None) -> TestRunner:
+    found = (await find_commands(shop.codebase, command))[0]
+    store = store or DirStore(shop.folder / "store")
+    return TestRunner(found, sandbox=shop.sandbox, store=store, seconds=100)
+
+
+def near_of(shop: Shop) -> NearbyTests:
+    return NearbyTests(shop.workspace(Options(nearby_seconds=20)))
 
 
 def suite_of(shop: Shop, *command: str, seconds: float = 100, near: float = 0) -> RegressionSuite:
@@ -96,16 +112,15 @@ def test_runs_side_by_side_are_counted_together_until_the_last_of_them_ends(
     assert "and with an edit: 3 tests" in told[-1].text, "two runs of one edit"
 
 
-async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    assert await find_broken(suite_of(shop), BREAKING) == ("tests/test_till.py::test_count",)
-    runs = len(shop.sandbox.runs)
-    harmless, breaking = await suite_of(shop).compare_all([HARMLESS, BREAKING])
+async def test_broken_tests_are_named_and_nothing_is_run_twice(till: Shop) -> None:
+    assert await find_broken(suite_of(till), BREAKING) == ("tests/test_till.py::test_count",)
+    runs = len(till.sandbox.runs)
+    harmless, breaking = await suite_of(till).compare_all([HARMLESS, BREAKING])
     assert harmless is not None
     assert breaking is not None
     assert (harmless.broken, breaking.broken) == ((), ("tests/test_till.py::test_count",))
     assert (harmless.whole, harmless.chosen) == (2, "")
-    assert len(shop.sandbox.runs) == runs + 3  # and a control test without and with the edit
+    assert len(till.sandbox.runs) == runs + 3  # and a control test without and with the edit
 
 
 FORGERIES = SUITES["forgeries"]
@@ -113,15 +128,11 @@ FORGERIES = SUITES["forgeries"]
 
 @pytest.mark.parametrize("case", FORGERIES)
 async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
-    tmp_path: Path, case: str
+    till: Shop, case: str
 ) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     path, text = FORGERIES[case].values()
-    lines = text.splitlines()
-    old = f"a/{path}" if path in FILES else "/dev/null"
-    forged = f"--- {old}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
-    diff = BREAKING + forged + "".join(f"+{line}\n" for line in lines)
-    report = await compared(shop, diff, *PYTEST)
+    forged = diff_of("", text, path) if path in FILES else added_file(path, text)
+    report = await compared(till, BREAKING + forged, *PYTEST)
     assert report.broken == (CONTROL,)
 
 
@@ -129,25 +140,17 @@ HIDING = SUITES["hiding"]
 
 
 @pytest.mark.parametrize("case", HIDING)
-async def test_a_test_that_an_edit_hides_counts_as_broken(tmp_path: Path, case: str) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+async def test_a_test_that_an_edit_hides_counts_as_broken(till: Shop, case: str) -> None:
     path, text = HIDING[case].values()
-    lines = text.splitlines()
-    hiding = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
-    diff = BREAKING + hiding + "".join(f"+{line}\n" for line in lines)
-    assert "tests/test_till.py::test_count" in (await compared(shop, diff, *PYTEST)).broken
+    report = await compared(till, BREAKING + added_file(path, text), *PYTEST)
+    assert "tests/test_till.py::test_count" in report.broken
 
 
 ENDS_THE_WRAPPER = SUITES["ENDS_THE_WRAPPER"]
 
 
-async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(
-    tmp_path: Path,
-) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    lines = ENDS_THE_WRAPPER.splitlines()
-    forged = f"--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1,{len(lines)} @@\n"
-    report = await compared(shop, forged + "".join(f"+{line}\n" for line in lines), *PYTEST)
+async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(till: Shop) -> None:
+    report = await compared(till, added_file("conftest.py", ENDS_THE_WRAPPER), *PYTEST)
     assert len(report.broken) == 2
     assert report.after.passed == ()
 
@@ -216,7 +219,7 @@ async def test_the_test_files_that_other_edits_change_are_near(tmp_path: Path) -
     many = {f"tests/test_near{n}.py": near_one for n in range(12)}
     far = "import pathlib\n\ndef test_far():\n    assert 'len' in pathlib.Path('{}').read_text()\n"
     shop = await opened(tmp_path, {**many, "tests/zoo/test_far.py": far.format("shop/till.py")})
-    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    near = near_of(shop)
     report = await report_of(near, BREAKING)
     assert report.broken == ()
     near.shared = ("tests/zoo/test_far.py", "tests/none.py")
@@ -280,9 +283,7 @@ async def test_tests_that_replace_the_clock_take_the_time_that_they_take(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     shop = await opened(tmp_path, {"tests/__init__.py": "", "tests/test_clock.py": CLOCKS})
-    (found,) = await find_commands(shop.codebase, command)
-    store = DirStore(tmp_path / "store")
-    run = await TestRunner(found, sandbox=shop.sandbox, store=store, seconds=100).run()
+    run = await (await runner_of(shop, *command)).run()
     assert len(run.suite.passed) == 1
     assert 0 < sum(run.seconds.values()) < run.suite.execution.seconds
 
@@ -311,11 +312,8 @@ async def test_a_script_that_runs_pytest_is_distinguished_by_its_junit_file(tmp_
     assert report.broken == ("tests.test_till::test_count",)
 
 
-async def test_tests_that_run_side_by_side_are_distinguished(tmp_path: Path) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    (command,) = await find_commands(shop.codebase, (*PYTEST, "-p", "xdist", "-n", "2"))
-    store = DirStore(tmp_path / "store")
-    runner = TestRunner(command, sandbox=shop.sandbox, store=store, seconds=100)
+async def test_tests_that_run_side_by_side_are_distinguished(till: Shop) -> None:
+    runner = await runner_of(till, *PYTEST, "-p", "xdist", "-n", "2")
     run = await runner.run("", RequestedTests(functions=True))
     assert run.suite.passed == (
         "tests/test_till.py::test_count",
@@ -378,11 +376,8 @@ async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_pa
 async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_old.py": "def test_old():\n    pass\n"}
     shop = await opened(tmp_path, tests)
-    diff = (
-        "diff --git a/tests/test_old.py b/tests/test_old.py\ndeleted file mode 100644\n"
-        "--- a/tests/test_old.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-def test_old():\n-    pass\n"
-    )
-    assert (await compared(shop, diff)).broken == ()
+    removed = removed_file("tests/test_old.py", tests["tests/test_old.py"])
+    assert (await compared(shop, removed)).broken == ()
 
 
 SLOW = "import time\n\n\ndef test_slow():\n"
@@ -442,21 +437,16 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
 
 async def test_a_failing_test_that_the_edit_removes_does_not_look_mended(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": f"{COUNT}\n\ndef test_kept():\n    assert False\n"}
-    tests |= {"tests/test_old.py": "def test_old():\n    assert False\n"}
-    diff = (
-        "diff --git a/tests/test_old.py b/tests/test_old.py\ndeleted file mode 100644\n"
-        "--- a/tests/test_old.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n"
-        "-def test_old():\n-    assert False\n"
-    )
-    report = await compared(await opened(tmp_path, tests), diff)
+    old = "def test_old():\n    assert False\n"
+    shop = await opened(tmp_path, {**tests, "tests/test_old.py": old})
+    report = await compared(shop, removed_file("tests/test_old.py", old))
     assert report.before.failed == report.after.failed == ("tests/test_till.py::test_kept",)
 
 
 async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_z.py": "def test_z():\n    pass\n"}
     suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=6)
-    report = await suite.compare(DIFF.format("__import__('time').sleep(600)"))
-    assert report is not None
+    report = await report_of(suite, DIFF.format("__import__('time').sleep(600)"))
     assert report.broken == ("tests/test_till.py::test_count",)
     assert "in time" in report.chosen
 
@@ -478,17 +468,16 @@ def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
 
 
 async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_without_an_edit(
-    tmp_path: Path,
+    till: Shop, tmp_path: Path
 ) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     shared = DirStore(tmp_path / "environment")
     runs: list[int] = []
     for issue in ("one", "two"):
         store = SharingStore(DirStore(tmp_path / issue), shared)
-        suite = RegressionSuite(shop.workspace(Options(test_command=PYTEST), store))
-        before = len(shop.sandbox.runs)
+        suite = RegressionSuite(till.workspace(Options(test_command=PYTEST), store))
+        before = len(till.sandbox.runs)
         assert await find_broken(suite, BREAKING)
-        runs.append(sum(not diffs for _, diffs in shop.sandbox.runs[before:]))
+        runs.append(sum(not diffs for _, diffs in till.sandbox.runs[before:]))
     assert list((tmp_path / "environment").rglob("*.json"))
     assert runs == [2, 1]  # the control is this issue's own
 
@@ -502,12 +491,7 @@ async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> Non
     helper = "import pytest\n\n@pytest.fixture\ndef helped():\n    return 1\n"
     files = {"pytest.ini": ADDOPTS, "helper.py": helper, "test_own.py": HELPED}
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT, **files})
-    runner = TestRunner(
-        (await find_commands(shop.codebase))[0],
-        sandbox=shop.sandbox,
-        store=DirStore(shop.folder / "store"),
-        seconds=60,
-    )
+    runner = await runner_of(shop)
     run = await runner.run("", RequestedTests(files=("test_own.py",)))
     assert run.suite.passed == ("test_own.py::test_helped",)
     assert run.suite.failed == ("test_own.py::test_first",)
@@ -524,12 +508,7 @@ async def test_a_script_that_takes_labels_is_asked_for_files_and_distinguished(
 ) -> None:
     tests = {"tests/runtests.py": OWN_SCRIPT, "tests/till/__init__.py": ""}
     shop = await opened(tmp_path, {**tests, "tests/till/tests.py": TILL_CASE})
-    runner = TestRunner(
-        (await find_commands(shop.codebase))[0],
-        sandbox=shop.sandbox,
-        store=DirStore(shop.folder / "store"),
-        seconds=60,
-    )
+    runner = await runner_of(shop)
     assert runner.command.kind == "labels"
     run = await runner.run(BREAKING, RequestedTests(files=("tests/till/tests.py",)))
     assert run.suite.passed == ("till.tests.T.test_other",)
@@ -556,11 +535,10 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     )
 
 
-async def test_how_a_run_without_an_edit_ended_is_told(tmp_path: Path) -> None:
+async def test_how_a_run_without_an_edit_ended_is_told(till: Shop) -> None:
     """The last line said how many tests had begun."""
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    assert await suite_of(shop).compare(HARMLESS)
-    assert "2 tests of this repository pass without an edit." in shop.said
+    assert await suite_of(till).compare(HARMLESS)
+    assert "2 tests of this repository pass without an edit." in till.said
     run = Execution(exit_code=None, output="", seconds=1)
     cut = CutShort(ran=4, selected=9)
     ends = SuiteRun(execution=run, passed=("a",), failed=("b",), skipped=("c", "d"), cut=cut)
@@ -568,12 +546,11 @@ async def test_how_a_run_without_an_edit_ended_is_told(tmp_path: Path) -> None:
     assert all(words in describe_base(ends) for words in told)
 
 
-async def test_it_is_told_that_tests_run_which_edits_bring(tmp_path: Path) -> None:
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    run = await suite_of(shop, near=20).run_brought_tests(HARMLESS, ["tests/test_till.py"])
+async def test_it_is_told_that_tests_run_which_edits_bring(till: Shop) -> None:
+    run = await suite_of(till, near=20).run_brought_tests(HARMLESS, ["tests/test_till.py"])
     assert run
     assert len(run.passed) == 2
-    assert len(shop.said) == 1
+    assert len(till.said) == 1
 
 
 ADDED: str = TEXTS["ADDED"]
@@ -581,14 +558,13 @@ ADDED: str = TEXTS["ADDED"]
 
 @pytest.mark.parametrize(("diff", "runs"), [(HARMLESS, 1), (f"{HARMLESS}{ADDED}", 2)])
 async def test_where_the_near_tests_are_all_tests_they_run_with_an_edit_once(
-    tmp_path: Path, diff: str, runs: int
+    till: Shop, diff: str, runs: int
 ) -> None:
     """A test file that the edit brings runs with the whole suite alone."""
-    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    report = await report_of(suite_of(shop, near=20), diff)
+    report = await report_of(suite_of(till, near=20), diff)
     assert (len(report.before.passed), report.whole, report.chosen) == (2, 2, "")
     assert len(report.after.passed) == 1 + runs
-    assert [diffs for _, diffs in shop.sandbox.runs].count((diff,)) == runs
+    assert [diffs for _, diffs in till.sandbox.runs].count((diff,)) == runs
 
 
 @pytest.mark.parametrize("testpaths", ["[pytest]\ntestpaths = tests\n", "[pytest]\n"])
@@ -603,7 +579,7 @@ async def test_an_example_that_cannot_start_hides_no_near_test(
         "examples/tests/test_till.py": "from shop import till\n\ndef test_till():\n    pass\n",
     }
     shop = await opened(tmp_path, tests)
-    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    near = near_of(shop)
     report = await report_of(near, BREAKING)
     assert report.broken == ("tests/test_till.py::test_count",)
 
@@ -614,10 +590,8 @@ ENDLESS_TESTS: str = TEXTS["ENDLESS_TESTS"]
 async def test_a_run_that_the_time_cuts_short_keeps_its_results_to_itself(tmp_path: Path) -> None:
     tests = {"tests/test_slow.py": ENDLESS_TESTS, "tests/test_till.py": COUNT}
     shop = await opened(tmp_path, tests)
-    (command,) = await find_commands(shop.codebase, PYTEST)
-    own, shared = DirStore(tmp_path / "own"), DirStore(tmp_path / "shared")
-    both = SharingStore(own, shared)
-    runner = TestRunner(command, sandbox=shop.sandbox, store=both, seconds=100)
+    both = SharingStore(DirStore(tmp_path / "own"), DirStore(tmp_path / "shared"))
+    runner = await runner_of(shop, *PYTEST, store=both)
     began = time.monotonic()
     await runner.run_changed((), ["tests/test_till.py"])
     needed = time.monotonic() - began  # on this machine, as busy as it is
@@ -641,7 +615,7 @@ async def test_what_is_named_after_a_changed_module_runs_first_and_by_itself(
 ) -> None:
     """A runner that sorts its files would run it last, or not at all."""
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
-    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    near = near_of(shop)
     report = await report_of(near, HARMLESS)
     assert files_asked(shop, edited=False) == [("tests/test_till.py",), ("tests/test_a.py",)]
     assert (len(report.before.passed), report.unreached, report.is_near) == (3, False, True)
@@ -660,7 +634,7 @@ async def test_near_files_are_counted_where_the_runner_does_not_tell_them(
 
     monkeypatch.setattr(TestRunner, "run", tell_no_files)
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
-    report = await report_of(NearbyTests(shop.workspace(Options(nearby_seconds=20))), HARMLESS)
+    report = await report_of(near_of(shop), HARMLESS)
     assert report.chosen == "those in the 2 test files nearest to the edit"
     assert not report.unreached
 
@@ -684,9 +658,8 @@ async def test_folders_are_counted_where_the_runner_takes_no_files(tmp_path: Pat
     tests = dict.fromkeys(paths, test)
     code = "package p\n\nfunc count() int {\n\treturn 1\n}\n"
     shop = await open_shop(tmp_path, {"go.mod": "module p\n", "till.go": code, **tests})
-    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
-    report = await near.compare(diff_of(code, code.replace("1", "2"), "till.go"))
-    assert report is not None
+    near = near_of(shop)
+    report = await report_of(near, diff_of(code, code.replace("1", "2"), "till.go"))
     assert report.chosen == "those in the 2 folders nearest to the edit"
 
 
@@ -732,7 +705,7 @@ async def test_edits_of_the_same_code_with_other_tests_share_the_run_without_an_
 ) -> None:
     tests = {f"tests/test_{name}.py": USES for name in ("a", "b")}
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT, **tests})
-    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    near = near_of(shop)
     brought = [diff_of(USES, f"{USES}\n\ndef test_more():\n    pass\n", path) for path in (*tests,)]
     assert await near.compare(HARMLESS)
     assert await near.compare(HARMLESS + brought[0])
@@ -744,7 +717,7 @@ async def test_edits_of_the_same_code_with_other_tests_share_the_run_without_an_
 async def test_a_file_whose_tests_are_all_skipped_gives_up_its_place(tmp_path: Path) -> None:
     skipped = f"import pytest\npytestmark = pytest.mark.skip\n{COUNT}"
     shop = await opened(tmp_path, {"tests/test_till.py": skipped, "tests/test_a.py": USES})
-    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    near = near_of(shop)
     assert await near.compare(HARMLESS)
     before = len(shop.sandbox.runs)
     assert await near.compare(HARMLESS.replace("list(", "tuple("))
@@ -754,7 +727,7 @@ async def test_a_file_whose_tests_are_all_skipped_gives_up_its_place(tmp_path: P
 
 async def test_that_no_test_of_a_changed_module_ran_is_said(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_words.py": "def test_count():\n    pass\n"})
-    report = await report_of(NearbyTests(shop.workspace(Options(nearby_seconds=20))), HARMLESS)
+    report = await report_of(near_of(shop), HARMLESS)
     assert report.unreached
     assert "None of these tests" in describe_cut(report)
     assert describe_cut(replace(report, unreached=False)) == ""
@@ -774,9 +747,7 @@ async def test_the_files_that_a_run_names_first_run_first(tmp_path: Path) -> Non
     case = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
     shop = await opened(tmp_path, {f"tests/test_{name}.py": case for name in "abc"})
     for command in (PYTEST, ("python", "-m", "unittest", "discover", "-s", "tests")):
-        (found,) = await find_commands(shop.codebase, command)
-        store = DirStore(tmp_path / command[2])
-        runner = TestRunner(found, sandbox=shop.sandbox, store=store, seconds=30)
+        runner = await runner_of(shop, *command)
         run = await runner.run("", RequestedTests(first=("tests/test_c.py", "tests/test_b.py")))
         assert [path[-4] for path in run.files.values()] == ["c", "b", "a"]
 

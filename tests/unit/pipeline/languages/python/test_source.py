@@ -14,6 +14,7 @@ from pipeline.languages.python.source import (
     find_syntax_errors,
 )
 from pipeline.languages.registry import detect_conventions
+from tests.support.data.diffs import added_file
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ENVIRONMENT, run_process
 from tests.support.texts import texts_of
@@ -50,7 +51,7 @@ def test_methods_decorated_and_asynchronous_functions_are_tests() -> None:
 
 
 def test_a_text_that_the_diff_does_not_leave_holds_no_added_test() -> None:
-    diff = f"--- /dev/null\n+++ b/{PATH}\n@@ -0,0 +1,2 @@\n+def test_new():\n+    pass\n"
+    diff = added_file(PATH, "def test_new():\n    pass\n")
     assert find_added_tests(diff, PATH, "def test_new():\n    pass\n") == ("test_new",)
     assert find_added_tests(diff, PATH, "def test_new():\r\n    pass\r\n") == ("test_new",)
     assert find_added_tests(diff, PATH, OLD) == ()

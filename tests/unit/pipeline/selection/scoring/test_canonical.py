@@ -7,7 +7,7 @@ import pytest
 from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.lexing import Capture, find_captures
-from tests.support.data.diffs import diff_of
+from tests.support.data.diffs import added_file, diff_of
 from tests.support.texts import texts_of
 
 TEXTS = texts_of(__file__)
@@ -216,11 +216,7 @@ def test_a_part_that_starts_inside_a_docstring_is_read_as_code() -> None:
 def test_tests_documents_and_left_scripts_are_put_aside() -> None:
     edit = diff_of(BASE, changed("rate=1", "rate=2"))
     test = diff_of("a = 1\n", "a = 2\n", "tests/test_shop.py")
-    script = (
-        "diff --git a/reproduce.py b/reproduce.py\nnew file mode 100644\n--- /dev/null\n"
-        "+++ b/reproduce.py\n@@ -0,0 +1 @@\n+print(1)\n"
-    )
-    form = normalise(test + edit + script)
+    form = normalise(test + edit + added_file("reproduce.py", "print(1)"))
     assert form.key == normalise(edit).key
     assert form.irrelevant_files == ("tests/test_shop.py", "reproduce.py")
     assert normalise(test + edit, whole=True).key != form.key
