@@ -74,9 +74,10 @@ def start_bot(hub: LocalHub, redis: Redis, settings_fields: Fields) -> StartBot:
 
 
 @pytest.fixture
-async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """The bot with a `FakeRunner` in place of the pipeline."""
-    async with start_bot() as bot:
+async def bot(request: pytest.FixtureRequest, start_bot: StartBot) -> AsyncGenerator[BotHarness]:
+    """The bot with a `FakeRunner` in place of the pipeline, and the settings of `mark.settings`."""
+    marked = request.node.get_closest_marker("settings")
+    async with start_bot(**marked.kwargs if marked else {}) as bot:
         yield bot
 
 

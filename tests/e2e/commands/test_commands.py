@@ -202,17 +202,17 @@ async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(bot: Bo
     assert (await bot.run_of(issue)).status is RunStatus.PLANNED
 
 
-async def test_the_name_and_the_label_are_the_operators(start_bot: StartBot) -> None:
-    async with start_bot(app_name="mender", label="mend") as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        await bot.say(issue, "@capuchin help")
-        assert bot.comments_of(issue) == []
-        for words in ("/capuchin help", "@mender help"):
-            await bot.say(issue, words)
-            assert "`/mender fix [anyway]`" in bot.comments_of(issue)[-1]
-        assert len(bot.comments_of(issue)) == 2
-        await bot.ask_by_label(issue)
-        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+@pytest.mark.settings(app_name="mender", label="mend")
+async def test_the_name_and_the_label_are_the_operators(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    await bot.say(issue, "@capuchin help")
+    assert bot.comments_of(issue) == []
+    for words in ("/capuchin help", "@mender help"):
+        await bot.say(issue, words)
+        assert "`/mender fix [anyway]`" in bot.comments_of(issue)[-1]
+    assert len(bot.comments_of(issue)) == 2
+    await bot.ask_by_label(issue)
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
 async def test_auto_opens_a_pull_request_that_is_ready_for_review(bot: BotHarness) -> None:
@@ -285,30 +285,30 @@ def writes_of(bot: BotHarness) -> int:
     return len([e for e in bot.hub.requests if e.method != "GET" and "/repos/" in e.path])
 
 
-async def test_beyond_the_budget_one_sentence_and_all_the_rest_later(start_bot: StartBot) -> None:
-    async with start_bot(hourly_writes=12, hourly_writes_seconds=8) as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        comments = [await bot.comment(issue, "/capuchin help") for _ in range(6)]
-        await bot.ask_by_label(issue)
-        said = bot.comments_of(issue)
-        notices = [text for text in said if "12 times" in text]
-        assert 1 <= len(notices) <= 4  # an hour each
-        assert [reactions_of(comment) for comment in comments] == [["+1"]] * 6
-        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+@pytest.mark.settings(hourly_writes=12, hourly_writes_seconds=8)
+async def test_beyond_the_budget_one_sentence_and_all_the_rest_later(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    comments = [await bot.comment(issue, "/capuchin help") for _ in range(6)]
+    await bot.ask_by_label(issue)
+    said = bot.comments_of(issue)
+    notices = [text for text in said if "12 times" in text]
+    assert 1 <= len(notices) <= 4  # an hour each
+    assert [reactions_of(comment) for comment in comments] == [["+1"]] * 6
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_strangers_leave_half_of_the_budget(start_bot: StartBot) -> None:
-    async with start_bot(hourly_writes=16, hourly_writes_seconds=20) as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        for number in range(6):
-            await bot.comment(issue, "/capuchin fix", by=f"stranger{number}")
-        async with bot.working():
-            await bot.until(lambda: len(bot.comments_of(issue)) >= 3)
-            assert writes_of(bot) <= 8
-            asked = await bot.comment(issue, "/capuchin help")
-            await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=16)
-        await bot.settle()
-        assert len([text for text in bot.comments_of(issue) if "@stranger" in text]) == 6
+@pytest.mark.settings(hourly_writes=16, hourly_writes_seconds=20)
+async def test_strangers_leave_half_of_the_budget(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    for number in range(6):
+        await bot.comment(issue, "/capuchin fix", by=f"stranger{number}")
+    async with bot.working():
+        await bot.until(lambda: len(bot.comments_of(issue)) >= 3)
+        assert writes_of(bot) <= 8
+        asked = await bot.comment(issue, "/capuchin help")
+        await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=16)
+    await bot.settle()
+    assert len([text for text in bot.comments_of(issue) if "@stranger" in text]) == 6
 
 
 async def test_an_app_of_another_name_hears_that_name_and_capuchin(

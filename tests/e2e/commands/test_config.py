@@ -10,7 +10,7 @@ from capuchin_demo.hub.check_actions import rerun, rerun_all
 from capuchin_demo.hub.state import CheckRun, Pull, Repo
 from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
 from tests.e2e.forks import fork_pull
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.github.hub_state import Rules
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
@@ -154,32 +154,32 @@ async def test_a_strangers_file_of_mistakes_costs_two_writes_and_no_stall(
     assert len([one for one in made if "check-runs" in one.path and one.status == 201]) == 1
 
 
+@pytest.mark.settings(public_url="https://bot.acme.test")
 async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(public_url="https://bot.acme.test") as bot:
-        repo = bot.add_repo()
-        for number in range(4):
-            dco: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
-            await bot.hub.commit(repo, "main", dco, f"feat: n is {number}", "alice")
-        issue = await bot.report_issue(repo)
-        for _ in range(2):
-            await bot.say(issue, "/capuchin config propose")
-        (pull,) = repo.pulls
-        assert [f"#{pull.number}" in said for said in bot.comments_of(issue)] == [True, True]
-        assert (pull.draft, pull.title.partition(":")[0]) == (False, "chore")
-        assert [user.login for user in pull.requested_reviewers] == ["alice"]
-        commit = repo.git.read_commit(pull.head_sha)
-        assert repo.git.resolve("refs/heads/main") in commit.parents
-        assert "\nCo-authored-by: alice <" in commit.message
-        assert "\nSigned-off-by: capuchin[bot] <" in commit.message
-        text = repo.read_file(pull.head_sha, FILE) or ""
-        assert text.startswith("# yaml-language-server: $schema=https://bot.acme.test/schema/")
-        assert parse_config(text) == RepoConfig()
-        all_set = re.sub(r"^#(?! )|^#(?=  \w)", "", text, flags=re.M)
-        assert all_set.count("\nsamples: ") == all_set.count("\n  run: ") == 1
-        assert parse_config(all_set) == RepoConfig()
-        assert [run.conclusion for run in repo.check_runs if run.name == CHECK_NAME] == ["success"]
+    repo = bot.add_repo()
+    for number in range(4):
+        dco: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
+        await bot.hub.commit(repo, "main", dco, f"feat: n is {number}", "alice")
+    issue = await bot.report_issue(repo)
+    for _ in range(2):
+        await bot.say(issue, "/capuchin config propose")
+    (pull,) = repo.pulls
+    assert [f"#{pull.number}" in said for said in bot.comments_of(issue)] == [True, True]
+    assert (pull.draft, pull.title.partition(":")[0]) == (False, "chore")
+    assert [user.login for user in pull.requested_reviewers] == ["alice"]
+    commit = repo.git.read_commit(pull.head_sha)
+    assert repo.git.resolve("refs/heads/main") in commit.parents
+    assert "\nCo-authored-by: alice <" in commit.message
+    assert "\nSigned-off-by: capuchin[bot] <" in commit.message
+    text = repo.read_file(pull.head_sha, FILE) or ""
+    assert text.startswith("# yaml-language-server: $schema=https://bot.acme.test/schema/")
+    assert parse_config(text) == RepoConfig()
+    all_set = re.sub(r"^#(?! )|^#(?=  \w)", "", text, flags=re.M)
+    assert all_set.count("\nsamples: ") == all_set.count("\n  run: ") == 1
+    assert parse_config(all_set) == RepoConfig()
+    assert [run.conclusion for run in repo.check_runs if run.name == CHECK_NAME] == ["success"]
 
 
 async def test_commands_that_made_the_environment_work_are_proposed(bot: BotHarness) -> None:

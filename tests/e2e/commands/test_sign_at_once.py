@@ -6,7 +6,7 @@ from bot.comments.status import render_progress
 from bot.data.progress import Progress
 from bot.data.run import Mode, now
 from tests.e2e.followup.steps import open_pull
-from tests.e2e.harness import BotHarness, StartBot, reactions_of
+from tests.e2e.harness import BotHarness, reactions_of
 from tests.support.data.publishing import a_run
 from tests.support.hub import ref_of
 
@@ -14,34 +14,34 @@ SOON = 20
 """Seconds: less than positions in the queue are written, and much for a busy machine."""
 
 
-async def test_a_label_is_heard_while_all_slots_are_busy(start_bot: StartBot) -> None:
-    async with start_bot(worker_runs=1) as bot:
-        repo = bot.add_repo()
-        first, second = await bot.report_issue(repo), await bot.report_issue(repo)
-        async with bot.at_work(bot.label(first)):
-            await bot.label(second)
-            await bot.until(lambda: bot.comments_of(second), SOON)
-            assert "next in the queue" in bot.comments_of(second)[0]
-            command = await bot.comment(second, "/capuchin status")
-            await bot.until(lambda: "+1" in reactions_of(command), SOON)
-            bot.runner.go_on.set()
-        assert len(bot.comments_of(second)) == 2
+@pytest.mark.settings(worker_runs=1)
+async def test_a_label_is_heard_while_all_slots_are_busy(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    first, second = await bot.report_issue(repo), await bot.report_issue(repo)
+    async with bot.at_work(bot.label(first)):
+        await bot.label(second)
+        await bot.until(lambda: bot.comments_of(second), SOON)
+        assert "next in the queue" in bot.comments_of(second)[0]
+        command = await bot.comment(second, "/capuchin status")
+        await bot.until(lambda: "+1" in reactions_of(command), SOON)
+        bot.runner.go_on.set()
+    assert len(bot.comments_of(second)) == 2
 
 
 @pytest.mark.parametrize("by", ["alice", "mallory"])
-async def test_a_review_is_heard_long_before_it_is_followed(start_bot: StartBot, by: str) -> None:
-    async with start_bot(review_seconds=3600) as bot:
-        _, pull = await open_pull(bot)
-        bot.quiet = False
-        async with bot.working(settle=False):
-            review = await bot.hub.review(pull, by, "Say so.", state="CHANGES_REQUESTED")
-            await bot.until(lambda: review.reactions or by == "mallory", SOON)
-            remark = await bot.hub.review(pull, by, "Fine.", state="COMMENTED")
-            await bot.until(lambda: _is_idle(bot), SOON)
-        heard = [one.content for one in review.reactions]
-        assert heard == (["eyes"] if by == "alice" else [])
-        assert remark.reactions == []
-        assert bot.runner.tasks == []
+@pytest.mark.settings(review_seconds=3600)
+async def test_a_review_is_heard_long_before_it_is_followed(bot: BotHarness, by: str) -> None:
+    _, pull = await open_pull(bot)
+    bot.quiet = False
+    async with bot.working(settle=False):
+        review = await bot.hub.review(pull, by, "Say so.", state="CHANGES_REQUESTED")
+        await bot.until(lambda: review.reactions or by == "mallory", SOON)
+        remark = await bot.hub.review(pull, by, "Fine.", state="COMMENTED")
+        await bot.until(lambda: _is_idle(bot), SOON)
+    heard = [one.content for one in review.reactions]
+    assert heard == (["eyes"] if by == "alice" else [])
+    assert remark.reactions == []
+    assert bot.runner.tasks == []
 
 
 async def _is_idle(bot: BotHarness) -> bool:

@@ -6,7 +6,7 @@ from bot.data.run import RunStatus
 from bot.github import http, pulls, repository
 from capuchin_demo.hub.state import Issue, Pull, Repo
 from pipeline.data.types import NoFix
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import SHOP, a_selection, selection_of_three
 
 CONFIG = "draft: false\n"
@@ -34,30 +34,30 @@ async def decided(bot: BotHarness, repo: Repo) -> None:
     await bot.hub.close_issue(closed, "alice")
 
 
-async def test_what_came_of_it_is_reported_with_what_it_cost(start_bot: StartBot) -> None:
-    async with start_bot(reverify_seconds=0) as bot:
-        repo = bot.add_repo(config=CONFIG)
-        await asked(bot, repo)
-        bot.runner.answer = selection_of_three()
-        second = await asked(bot, repo)
-        await bot.say(second, "/capuchin use B")
-        assert (await bot.run_of(second)).status is RunStatus.SWAPPED
-        bot.runner.answer = a_selection()
-        await asked(bot, repo)
-        await asked(bot, repo)
-        bot.runner.answer = NoFix(reason="not sure enough")
-        last = await asked(bot, repo)
-        await decided(bot, repo)
-        assert [type(pull) for pull in repo.pulls] == [Pull] * 4
-        await bot.say(last, "/capuchin plan")
-        said = await stats(bot, last)
-        listed = [line for line in said.splitlines() if line.startswith("- ")]
-        assert [line[2] for line in listed] == ["4", "1", "2", "1", "1"], said
-        assert "reverted" in listed[2]
-        chart = said.partition("```mermaid\npie showData\n")[2].partition("```")[0]
-        assert chart.count(" : 1\n") == 5
-        assert "$0.07" in said, "five fixes and a plan, 0.0123 each"
-        assert "$0.04" in said, "for each merged one"
+@pytest.mark.settings(reverify_seconds=0)
+async def test_what_came_of_it_is_reported_with_what_it_cost(bot: BotHarness) -> None:
+    repo = bot.add_repo(config=CONFIG)
+    await asked(bot, repo)
+    bot.runner.answer = selection_of_three()
+    second = await asked(bot, repo)
+    await bot.say(second, "/capuchin use B")
+    assert (await bot.run_of(second)).status is RunStatus.SWAPPED
+    bot.runner.answer = a_selection()
+    await asked(bot, repo)
+    await asked(bot, repo)
+    bot.runner.answer = NoFix(reason="not sure enough")
+    last = await asked(bot, repo)
+    await decided(bot, repo)
+    assert [type(pull) for pull in repo.pulls] == [Pull] * 4
+    await bot.say(last, "/capuchin plan")
+    said = await stats(bot, last)
+    listed = [line for line in said.splitlines() if line.startswith("- ")]
+    assert [line[2] for line in listed] == ["4", "1", "2", "1", "1"], said
+    assert "reverted" in listed[2]
+    chart = said.partition("```mermaid\npie showData\n")[2].partition("```")[0]
+    assert chart.count(" : 1\n") == 5
+    assert "$0.07" in said, "five fixes and a plan, 0.0123 each"
+    assert "$0.04" in said, "for each merged one"
 
 
 async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(

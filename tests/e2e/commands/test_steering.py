@@ -61,13 +61,13 @@ async def test_a_stop_is_never_taken_for_a_hint(bot: BotHarness, text: str) -> N
     assert not issue.repo.pulls
 
 
-async def test_a_command_in_a_reviews_own_text_is_carried_out(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        await bot.say(pull, "Looks good to me.\n\n/capuchin status")
-        review = await bot.receive_review(pull, "alice", "Hm.\n/capuchin status", "COMMENTED")
-        assert len(bot.comments_of(pull)) == 2
-        assert [one.content for one in review.reactions] == ["+1"]
+@pytest.mark.settings(review_seconds=0)
+async def test_a_command_in_a_reviews_own_text_is_carried_out(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    await bot.say(pull, "Looks good to me.\n\n/capuchin status")
+    review = await bot.receive_review(pull, "alice", "Hm.\n/capuchin status", "COMMENTED")
+    assert len(bot.comments_of(pull)) == 2
+    assert [one.content for one in review.reactions] == ["+1"]
 
 
 async def test_further_samples_are_drawn_beside_those_of_a_finished_run(

@@ -8,7 +8,7 @@ from bot.admission.check import refuse
 from bot.data.refusal import Stranger
 from bot.data.run import Login, RunStatus
 from pipeline.concurrency import gather_all
-from tests.e2e.harness import BotHarness, StartBot, reactions_of
+from tests.e2e.harness import BotHarness, reactions_of
 from tests.support.hub import ref_of
 
 pytestmark = pytest.mark.usefixtures("check_keys_declared")
@@ -44,9 +44,9 @@ async def test_trust_says_who_may_command(
     assert bot.runner.jobs == []
 
 
-async def test_an_app_that_is_trusted_may_label_and_nothing_else(start_bot: StartBot) -> None:
-    async with start_bot(quota_person=1) as bot:
-        await check_that_a_trusted_app_labels_once(bot)
+@pytest.mark.settings(quota_person=1)
+async def test_an_app_that_is_trusted_may_label_and_nothing_else(bot: BotHarness) -> None:
+    await check_that_a_trusted_app_labels_once(bot)
 
 
 async def check_that_a_trusted_app_labels_once(bot: BotHarness) -> None:
@@ -122,27 +122,27 @@ async def test_in_a_private_repository_a_stranger_is_nobody(bot: BotHarness) -> 
 
 
 @pytest.mark.spine
-async def test_a_quota_is_kept_and_explained_politely(start_bot: StartBot) -> None:
-    async with start_bot(quota_person=1) as bot:
-        repo = bot.add_repo()
-        first, second = await bot.report_issue(repo), await bot.report_issue(repo)
-        for issue in (first, second):
-            await bot.ask_by_label(issue)
-        assert (await bot.run_of(first)).status is RunStatus.OPENED_PULL_REQUEST
-        assert (await bot.run_of(second)).status is RunStatus.REFUSED
-        (said,) = bot.comments_of(second)
-        assert "for one person" in said
-        assert "tomorrow" in said
-        assert second.labels == []
+@pytest.mark.settings(quota_person=1)
+async def test_a_quota_is_kept_and_explained_politely(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    first, second = await bot.report_issue(repo), await bot.report_issue(repo)
+    for issue in (first, second):
+        await bot.ask_by_label(issue)
+    assert (await bot.run_of(first)).status is RunStatus.OPENED_PULL_REQUEST
+    assert (await bot.run_of(second)).status is RunStatus.REFUSED
+    (said,) = bot.comments_of(second)
+    assert "for one person" in said
+    assert "tomorrow" in said
+    assert second.labels == []
 
 
-async def test_without_quotas_there_is_no_limit(start_bot: StartBot) -> None:
-    async with start_bot(quota_person=0) as bot:
-        repo = bot.add_repo()
-        for _ in range(2):
-            await bot.label(await bot.report_issue(repo))
-        await bot.settle()
-        assert len(repo.pulls) == 2
+@pytest.mark.settings(quota_person=0)
+async def test_without_quotas_there_is_no_limit(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    for _ in range(2):
+        await bot.label(await bot.report_issue(repo))
+    await bot.settle()
+    assert len(repo.pulls) == 2
 
 
 @pytest.mark.spine

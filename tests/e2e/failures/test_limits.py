@@ -12,7 +12,7 @@ from bot.errors import RateLimited, WritesSpent
 from bot.runs.status_comment import StatusComment
 from capuchin_demo.hub.state import AppInstallation, Issue, Repo
 from sandbox.frozen import replace
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.github.faults import ContentLimit
 from tests.support.github.hub_state import Exchange
 from tests.support.hub import ref_of
@@ -101,33 +101,33 @@ async def shown(bot: BotHarness, run: RunId, doing: str) -> bool:
     return progress.doing == doing
 
 
-async def test_the_repositories_of_an_owner_share_the_budget(start_bot: StartBot) -> None:
-    async with start_bot(hourly_writes=2, hourly_writes_seconds=LONG) as bot:
-        github = bot.parts.github
-        first, second = bot.add_repo(), bot.add_repo("acme/other")
-        issues = [await bot.report_issue(repo) for repo in (first, second)]
-        async with github.open_repository(ref_of(first)) as opened:
-            await opened.issues.reactions(issues[0].number).add("eyes")
-            await opened.issues.reactions(issues[0].number).add("rocket")
-        async with github.open_repository(ref_of(second)) as opened:
-            with pytest.raises(WritesSpent):
-                await opened.issues.reactions(issues[1].number).add("eyes")
+@pytest.mark.settings(hourly_writes=2, hourly_writes_seconds=LONG)
+async def test_the_repositories_of_an_owner_share_the_budget(bot: BotHarness) -> None:
+    github = bot.parts.github
+    first, second = bot.add_repo(), bot.add_repo("acme/other")
+    issues = [await bot.report_issue(repo) for repo in (first, second)]
+    async with github.open_repository(ref_of(first)) as opened:
+        await opened.issues.reactions(issues[0].number).add("eyes")
+        await opened.issues.reactions(issues[0].number).add("rocket")
+    async with github.open_repository(ref_of(second)) as opened:
+        with pytest.raises(WritesSpent):
+            await opened.issues.reactions(issues[1].number).add("eyes")
 
 
-async def test_a_minute_has_a_budget_too_which_needs_no_notice(start_bot: StartBot) -> None:
-    async with start_bot(minute_writes=2) as bot:
-        repo, issue = await bot.add_repo_with_issue()
-        async with bot.parts.github.open_repository(ref_of(repo), about=issue.number) as opened:
-            for text in ("one", "two"):
-                await opened.issues.comment_once(issue.number, text, text)
-            with pytest.raises(WritesSpent) as caught:
-                await opened.issues.comment_once(issue.number, "three", "three")
-            await opened.issues.reactions(issue.number).add("eyes")
-        assert caught.value.retry_after == pytest.approx(60, abs=30)
-        assert [one.body for one in issue.comments] == ["one", "two"]
-        await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(repo).id)}:minute")
-        async with bot.parts.github.open_repository(ref_of(repo)) as opened:
+@pytest.mark.settings(minute_writes=2)
+async def test_a_minute_has_a_budget_too_which_needs_no_notice(bot: BotHarness) -> None:
+    repo, issue = await bot.add_repo_with_issue()
+    async with bot.parts.github.open_repository(ref_of(repo), about=issue.number) as opened:
+        for text in ("one", "two"):
+            await opened.issues.comment_once(issue.number, text, text)
+        with pytest.raises(WritesSpent) as caught:
             await opened.issues.comment_once(issue.number, "three", "three")
+        await opened.issues.reactions(issue.number).add("eyes")
+    assert caught.value.retry_after == pytest.approx(60, abs=30)
+    assert [one.body for one in issue.comments] == ["one", "two"]
+    await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(repo).id)}:minute")
+    async with bot.parts.github.open_repository(ref_of(repo)) as opened:
+        await opened.issues.comment_once(issue.number, "three", "three")
 
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."

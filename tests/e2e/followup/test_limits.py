@@ -1,7 +1,5 @@
 """Follow-ups under the same limits as runs of issues, and what people see of them meanwhile."""
 
-from collections.abc import AsyncGenerator
-
 import pytest
 
 from bot.comments.followup import CHECK_NAME
@@ -15,43 +13,38 @@ from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thr
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
 
+pytestmark = pytest.mark.settings(review_seconds=0)
+
 SPENT = Revision(patch=None, answer="", spent_ceiling="run")
 
 
-@pytest.fixture
-async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """Follows each review at once."""
-    async with start_bot(review_seconds=0) as bot:
-        yield bot
+@pytest.mark.settings(review_seconds=0.3)
+async def test_each_thread_is_told_what_was_done_about_it(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    repo.grant("tina", "write")
+    said = ("It says why.", "It stays.", "I kept the name.", "Yes.")
+    bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="all", replies=said)
+    lines = [("shop.py", 1, "Why?"), ("shop.py", 2, "Inline it?")]
+    await bot.hub.review(pull, "alice", "Rename it.", "CHANGES_REQUESTED", lines)
+    await bot.hub.review(pull, "tina", "Sure?", "CHANGES_REQUESTED")
+    await bot.receive_review(pull, "mallory", "No.", "CHANGES_REQUESTED")
+    (task,) = bot.runner.tasks
+    order = [text.partition(": ")[2] for text in task.feedback]
+    to = dict(zip(order, said, strict=True))
+    here = f"Done in {pull.head_sha[:7]}."
+    threads = [text.split("\n\n<!--")[0] for _, text in thread_replies(bot, pull)]
+    assert threads == [f"{here} {to['Why?']}", f"{here} {to['Inline it?']}"]
+    (rest,) = bot.comments_of(pull)
+    assert rest.startswith(
+        f"{here}\n\n@alice: {to['Rename it.']}\n\n@tina: {to['Sure?']}\n\n<sub>Not read: 1 "
+    )
 
 
-async def test_each_thread_is_told_what_was_done_about_it(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0.3) as bot:
-        repo, pull = await open_pull(bot)
-        repo.grant("tina", "write")
-        said = ("It says why.", "It stays.", "I kept the name.", "Yes.")
-        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="all", replies=said)
-        lines = [("shop.py", 1, "Why?"), ("shop.py", 2, "Inline it?")]
-        await bot.hub.review(pull, "alice", "Rename it.", "CHANGES_REQUESTED", lines)
-        await bot.hub.review(pull, "tina", "Sure?", "CHANGES_REQUESTED")
-        await bot.receive_review(pull, "mallory", "No.", "CHANGES_REQUESTED")
-        (task,) = bot.runner.tasks
-        order = [text.partition(": ")[2] for text in task.feedback]
-        to = dict(zip(order, said, strict=True))
-        here = f"Done in {pull.head_sha[:7]}."
-        threads = [text.split("\n\n<!--")[0] for _, text in thread_replies(bot, pull)]
-        assert threads == [f"{here} {to['Why?']}", f"{here} {to['Inline it?']}"]
-        (rest,) = bot.comments_of(pull)
-        assert rest.startswith(
-            f"{here}\n\n@alice: {to['Rename it.']}\n\n@tina: {to['Sure?']}\n\n<sub>Not read: 1 "
-        )
-
-
+@pytest.mark.settings(review_seconds=0, quota_person=1)
 async def test_what_is_over_a_quota_is_reported_once_and_followed_the_next_day(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(review_seconds=0, quota_person=1) as bot:
-        await check_that_feedback_over_the_quota_waits(bot)
+    await check_that_feedback_over_the_quota_waits(bot)
 
 
 async def check_that_feedback_over_the_quota_waits(bot: BotHarness) -> None:

@@ -1,7 +1,6 @@
 """Webhooks that come late, or never: the end is the same."""
 
 import dataclasses
-from collections.abc import AsyncGenerator
 from datetime import timedelta
 
 import pytest
@@ -11,18 +10,12 @@ from capuchin_demo.hub.state import Issue
 from pipeline.store import encode_record
 from sandbox.frozen import replace
 from tests.e2e.followup.steps import REVIEW_LINE, open_pull, thread_replies
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
 OFTEN = 0.2
 """Seconds between two looks of the sweep."""
-
-
-@pytest.fixture
-async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """Looks often for what it missed."""
-    async with start_bot(missed_seconds=OFTEN, review_seconds=0) as bot:
-        yield bot
+pytestmark = pytest.mark.settings(missed_seconds=OFTEN, review_seconds=0)
 
 
 def a_minute_ago(issue: Issue) -> None:
@@ -65,18 +58,18 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
     assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
-async def test_a_push_and_a_review_without_a_webhook_are_seen(start_bot: StartBot) -> None:
-    async with start_bot(follow_up_seconds=OFTEN, review_seconds=0) as bot:
-        repo, pull = await open_pull(bot)
-        async with bot.without_webhooks():
-            await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        async with bot.working(find_missed=True):
-            await bot.until(lambda: thread_replies(bot, pull))
-        async with bot.without_webhooks():
-            await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
-        async with bot.working(find_missed=True):
-            await bot.until(lambda: bot.comments_of(pull))
-        assert len(bot.comments_of(pull)) == 1
+@pytest.mark.settings(follow_up_seconds=OFTEN, review_seconds=0)
+async def test_a_push_and_a_review_without_a_webhook_are_seen(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    async with bot.without_webhooks():
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+    async with bot.working(find_missed=True):
+        await bot.until(lambda: thread_replies(bot, pull))
+    async with bot.without_webhooks():
+        await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
+    async with bot.working(find_missed=True):
+        await bot.until(lambda: bot.comments_of(pull))
+    assert len(bot.comments_of(pull)) == 1
 
 
 @pytest.mark.parametrize(("by", "says"), [("alice", "/capuchin judge"), ("mallory", "@mallory")])

@@ -10,7 +10,7 @@ from capuchin_demo.hub.state import Repo
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import selection_of_three
 from tests.support.hub import ref_of
 
@@ -31,16 +31,16 @@ moves = pytest.mark.parametrize("move", [rename, transfer])
 
 
 @moves
-async def test_reviews_and_commands_go_on(start_bot: StartBot, move: Move) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
-        repo, pull = await open_pull(bot)
-        before = pull.head_sha
-        await move(bot, repo)
-        await bot.receive_review(pull, "alice", "Please add a comment.", "CHANGES_REQUESTED")
-        assert pull.head_sha != before
-        await bot.say(pull, "/capuchin status")
-        assert not any("did not open this pull request" in said for said in bot.comments_of(pull))
+@pytest.mark.settings(review_seconds=0)
+async def test_reviews_and_commands_go_on(bot: BotHarness, move: Move) -> None:
+    bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
+    repo, pull = await open_pull(bot)
+    before = pull.head_sha
+    await move(bot, repo)
+    await bot.receive_review(pull, "alice", "Please add a comment.", "CHANGES_REQUESTED")
+    assert pull.head_sha != before
+    await bot.say(pull, "/capuchin status")
+    assert not any("did not open this pull request" in said for said in bot.comments_of(pull))
 
 
 @moves
@@ -53,32 +53,30 @@ async def test_another_edit_is_put_into_the_pull_request(bot: BotHarness, move: 
 
 
 @moves
-async def test_a_pull_request_is_looked_after_without_an_event(
-    start_bot: StartBot, move: Move
-) -> None:
-    async with start_bot(follow_up_seconds=0.2) as bot:
-        repo, pull = await open_pull(bot)
-        async with bot.without_webhooks():
-            await move(bot, repo)
-            await bot.hub.close_issue(repo.issues[1], "alice")
-        async with bot.working(settle=False):
-            await bot.until(lambda: pull.state == "closed")
-        await bot.settle()
-        assert await bot.storage.pulls.list_all(ref_of(repo)) == []
+@pytest.mark.settings(follow_up_seconds=0.2)
+async def test_a_pull_request_is_looked_after_without_an_event(bot: BotHarness, move: Move) -> None:
+    repo, pull = await open_pull(bot)
+    async with bot.without_webhooks():
+        await move(bot, repo)
+        await bot.hub.close_issue(repo.issues[1], "alice")
+    async with bot.working(settle=False):
+        await bot.until(lambda: pull.state == "closed")
+    await bot.settle()
+    assert await bot.storage.pulls.list_all(ref_of(repo)) == []
 
 
 @moves
-async def test_statistics_and_quotas_go_on(start_bot: StartBot, move: Move) -> None:
-    async with start_bot(quota_person=1) as bot:
-        repo, _ = await open_pull(bot)
-        await move(bot, repo)
-        second = await bot.report_issue(repo)
-        await bot.ask_by_label(second)
-        if move is rename:  # an installation's quota is its own
-            assert (await bot.run_of(second)).status is RunStatus.REFUSED
-        history = await bot.storage.history.load(ref_of(repo), now() - timedelta(days=1))
-        ended = [entry.status for entry in history.entries]
-        assert RunStatus.OPENED_PULL_REQUEST in ended
+@pytest.mark.settings(quota_person=1)
+async def test_statistics_and_quotas_go_on(bot: BotHarness, move: Move) -> None:
+    repo, _ = await open_pull(bot)
+    await move(bot, repo)
+    second = await bot.report_issue(repo)
+    await bot.ask_by_label(second)
+    if move is rename:  # an installation's quota is its own
+        assert (await bot.run_of(second)).status is RunStatus.REFUSED
+    history = await bot.storage.history.load(ref_of(repo), now() - timedelta(days=1))
+    ended = [entry.status for entry in history.entries]
+    assert RunStatus.OPENED_PULL_REQUEST in ended
 
 
 @moves
@@ -110,15 +108,15 @@ async def test_an_old_name_may_be_taken_by_another_repository(bot: BotHarness) -
     assert [len(one.pulls) for one in (repo, other)] == [1, 1]
 
 
-async def test_a_renamed_default_branch_is_followed(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
-        repo, pull = await open_pull(bot)
-        before = pull.head_sha
-        await bot.hub.rename_default_branch(repo, "trunk")
-        await bot.receive_review(pull, "alice", "Please add a comment.", "CHANGES_REQUESTED")
-        assert pull.head_sha != before
-        issue = await bot.open_issue(repo)
-        await bot.settle()
-        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
-        assert repo.pulls[-1].base_ref == "trunk"
+@pytest.mark.settings(review_seconds=0)
+async def test_a_renamed_default_branch_is_followed(bot: BotHarness) -> None:
+    bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
+    repo, pull = await open_pull(bot)
+    before = pull.head_sha
+    await bot.hub.rename_default_branch(repo, "trunk")
+    await bot.receive_review(pull, "alice", "Please add a comment.", "CHANGES_REQUESTED")
+    assert pull.head_sha != before
+    issue = await bot.open_issue(repo)
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+    assert repo.pulls[-1].base_ref == "trunk"

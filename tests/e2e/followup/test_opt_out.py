@@ -1,7 +1,6 @@
 """What people say and do on our pull requests meanwhile, and the label `capuchin:disabled`."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from datetime import timedelta
 
 import pytest
@@ -10,15 +9,10 @@ from bot.data.run import RunStatus
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
-
-@pytest.fixture
-async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """Follows each review at once."""
-    async with start_bot(review_seconds=0) as bot:
-        yield bot
+pytestmark = pytest.mark.settings(review_seconds=0)
 
 
 @pytest.mark.parametrize("how", ["label", "command"])
@@ -50,23 +44,23 @@ async def test_a_pull_request_that_wears_it_is_neither_followed_nor_closed(bot: 
 
 
 @pytest.mark.parametrize("heard", ["webhook", "sweep"])
-async def test_put_on_during_a_run_it_stops_that(start_bot: StartBot, heard: str) -> None:
-    async with start_bot(missed_seconds=0.2) as bot:
-        repo, issue = await bot.add_repo_with_issue()
-        async with bot.at_work(bot.label(issue), find_missed=heard == "sweep"):
-            if heard == "webhook":
+@pytest.mark.settings(missed_seconds=0.2)
+async def test_put_on_during_a_run_it_stops_that(bot: BotHarness, heard: str) -> None:
+    repo, issue = await bot.add_repo_with_issue()
+    async with bot.at_work(bot.label(issue), find_missed=heard == "sweep"):
+        if heard == "webhook":
+            await bot.label(issue, suffix=":Disabled")
+        else:
+            async with bot.without_webhooks():
                 await bot.label(issue, suffix=":Disabled")
-            else:
-                async with bot.without_webhooks():
-                    await bot.label(issue, suffix=":Disabled")
-            await bot.until(lambda: bot.runner.cut)
-        run = await bot.run_of(issue)
-        assert (run.status, run.dollars) == (RunStatus.STOPPED, 0.25)
-        (said,) = bot.comments_of(issue)
-        assert ("`capuchin:disabled`" in said.lower(), "$0.25" in said) == (True, True)
-        assert ("@alice" in said) is (heard == "webhook")
-        assert (repo.list_branches(), repo.pulls) == (["main"], [])
-        assert [label.lower() for label in issue.labels] == ["capuchin:disabled"]
+        await bot.until(lambda: bot.runner.cut)
+    run = await bot.run_of(issue)
+    assert (run.status, run.dollars) == (RunStatus.STOPPED, 0.25)
+    (said,) = bot.comments_of(issue)
+    assert ("`capuchin:disabled`" in said.lower(), "$0.25" in said) == (True, True)
+    assert ("@alice" in said) is (heard == "webhook")
+    assert (repo.list_branches(), repo.pulls) == (["main"], [])
+    assert [label.lower() for label in issue.labels] == ["capuchin:disabled"]
 
 
 async def test_one_that_is_off_again_stops_nothing(bot: BotHarness) -> None:
@@ -107,17 +101,17 @@ async def test_put_on_our_pull_request_it_stops_a_follow_up(bot: BotHarness) -> 
     assert len(bot.runner.tasks) == 1
 
 
+@pytest.mark.settings(review_seconds=60)
 async def test_what_only_waits_on_our_pull_request_is_stopped_without_a_word(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(review_seconds=60) as bot:
-        _, pull = await open_pull(bot)
-        async with bot.working():
-            await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-            await bot.until(lambda: bot.runs.get_current(ref_of(pull.repo), pull.number))
-            await bot.hub.add_label(pull, "capuchin:disabled", "alice")
-            await bot.until(lambda: bot.hasten(pull))
-        assert (bot.runner.tasks, bot.comments_of(pull), thread_replies(bot, pull)) == ([], [], [])
+    _, pull = await open_pull(bot)
+    async with bot.working():
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.until(lambda: bot.runs.get_current(ref_of(pull.repo), pull.number))
+        await bot.hub.add_label(pull, "capuchin:disabled", "alice")
+        await bot.until(lambda: bot.hasten(pull))
+    assert (bot.runner.tasks, bot.comments_of(pull), thread_replies(bot, pull)) == ([], [], [])
 
 
 async def test_stop_ends_a_follow_up_and_status_reports_it(bot: BotHarness) -> None:

@@ -1,7 +1,5 @@
 """What the repository's own checks find in our pull request is mended, at most twice."""
 
-from collections.abc import AsyncGenerator
-
 import pytest
 
 from capuchin_demo.hub.check_actions import report_again, report_check
@@ -9,8 +7,10 @@ from capuchin_demo.hub.state import CheckRun, Pull
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.data.diffs import diff_of
+
+pytestmark = pytest.mark.settings(review_seconds=0, reverify_seconds=0)
 
 ANSWERS = "version: 1\nanswer_ci: true\n"
 AGAIN = diff_of(
@@ -19,13 +19,6 @@ AGAIN = diff_of(
     "shop.py",
 )
 LOG = "x" * 300_000 + "\nE   assert total(1, 2) == 3\n"
-
-
-@pytest.fixture
-async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """Looks at each event at once."""
-    async with start_bot(review_seconds=0, reverify_seconds=0) as bot:
-        yield bot
 
 
 async def fail(bot: BotHarness, pull: Pull, app: str = "github-actions") -> CheckRun:

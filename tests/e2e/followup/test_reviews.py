@@ -1,7 +1,5 @@
 """Reviews of our pull requests: who is followed, what is pushed, what is answered."""
 
-from collections.abc import AsyncGenerator
-
 import pytest
 
 from bot.followup import feedback
@@ -13,46 +11,41 @@ from pipeline.data.types import Patch
 from pipeline.models.base import ModelRefused
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
-from tests.e2e.harness import BotHarness, StartBot, reactions_of
+from tests.e2e.harness import BotHarness, reactions_of
+
+pytestmark = pytest.mark.settings(review_seconds=0)
 
 EDITED = Revision(
     patch=Patch(diff=FOLLOW_UP_DIFF), answer="I said why it adds. Thanks @everyone, fixes #9."
 )
 
 
-@pytest.fixture
-async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """Follows each review at once."""
-    async with start_bot(review_seconds=0) as bot:
-        yield bot
-
-
 @pytest.mark.spine
+@pytest.mark.settings(review_seconds=0.3)
 async def test_comments_are_followed_together_and_each_is_answered_in_its_thread(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(review_seconds=0.3) as bot:
-        repo, pull = await open_pull(bot)
-        bot.runner.revised = EDITED
-        before = pull.head_sha
-        first = await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        second = await bot.receive_review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
-        (task,) = bot.runner.tasks
-        assert [text.partition(":")[2] for text in sorted(task.feedback)] == [
-            " Please say why.",
-            " Not yet.",
-        ]
-        assert all(text.startswith("alice") for text in task.feedback)
-        assert "-    return a - b\n+    return a + b" in task.diff
-        assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
-        assert repo.git.read_commit(pull.head_sha).parents == (before,)
-        ((thread, said),) = thread_replies(bot, pull)
-        assert thread == first.comments[0].id
-        assert [reaction.content for reaction in first.comments[0].reactions] == ["eyes"]
-        assert pull.head_sha[:7] in said
-        assert "I said why it adds. Thanks @\u200bev" in said
-        (rest,) = bot.comments_of(pull)
-        assert f"capuchin:answer to=review-{second.id}" in rest
+    repo, pull = await open_pull(bot)
+    bot.runner.revised = EDITED
+    before = pull.head_sha
+    first = await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+    second = await bot.receive_review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
+    (task,) = bot.runner.tasks
+    assert [text.partition(":")[2] for text in sorted(task.feedback)] == [
+        " Please say why.",
+        " Not yet.",
+    ]
+    assert all(text.startswith("alice") for text in task.feedback)
+    assert "-    return a - b\n+    return a + b" in task.diff
+    assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
+    assert repo.git.read_commit(pull.head_sha).parents == (before,)
+    ((thread, said),) = thread_replies(bot, pull)
+    assert thread == first.comments[0].id
+    assert [reaction.content for reaction in first.comments[0].reactions] == ["eyes"]
+    assert pull.head_sha[:7] in said
+    assert "I said why it adds. Thanks @\u200bev" in said
+    (rest,) = bot.comments_of(pull)
+    assert f"capuchin:answer to=review-{second.id}" in rest
 
 
 async def test_a_review_that_needs_no_change_is_answered(bot: BotHarness) -> None:
@@ -180,28 +173,28 @@ async def add_to_branch(bot: BotHarness, repo: Repo, pull: Pull, how: str) -> No
         ("bot", "", False),
     ],
 )
+@pytest.mark.settings(review_seconds=0, reverify_seconds=0)
 async def test_a_branch_stays_ours_that_the_base_was_merged_into_or_a_named_bot_committed_to(
-    start_bot: StartBot, how: str, config: str, stays: bool
+    bot: BotHarness, how: str, config: str, stays: bool
 ) -> None:
-    async with start_bot(review_seconds=0, reverify_seconds=0) as bot:
-        repo, pull = await open_pull(bot, config)
-        ours = pull.head_sha
-        for name in ("news.py", "more.py"):
-            await bot.hub.commit(repo, "main", {name: "x = 1\n"}, "News", "alice")
-            await add_to_branch(bot, repo, pull, how)
-        await bot.settle()
-        theirs = pull.head_sha
-        bot.runner.revised = EDITED
-        await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
-        assert (theirs != ours, pull.head_sha != theirs) == (True, stays)
-        assert bool(thread_replies(bot, pull)) == stays
-        told = await bot.say(pull, "/capuchin fix say why")
-        said = bot.comments_of(pull)
-        assert len(said) == (1 if stays else 3)
-        assert reactions_of(told) == ["+1"]
-        if stays:
-            await bot.say(pull, "/capuchin use A")
-            assert not any("pushed" in one for one in bot.comments_of(pull))
+    repo, pull = await open_pull(bot, config)
+    ours = pull.head_sha
+    for name in ("news.py", "more.py"):
+        await bot.hub.commit(repo, "main", {name: "x = 1\n"}, "News", "alice")
+        await add_to_branch(bot, repo, pull, how)
+    await bot.settle()
+    theirs = pull.head_sha
+    bot.runner.revised = EDITED
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert (theirs != ours, pull.head_sha != theirs) == (True, stays)
+    assert bool(thread_replies(bot, pull)) == stays
+    told = await bot.say(pull, "/capuchin fix say why")
+    said = bot.comments_of(pull)
+    assert len(said) == (1 if stays else 3)
+    assert reactions_of(told) == ["+1"]
+    if stays:
+        await bot.say(pull, "/capuchin use A")
+        assert not any("pushed" in one for one in bot.comments_of(pull))
 
 
 async def test_a_person_who_is_faster_keeps_what_they_pushed(bot: BotHarness) -> None:

@@ -11,7 +11,7 @@ from capuchin_demo.hub.state import Issue, Repo, now
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
-from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
 Act = Callable[[BotHarness, Issue], Awaitable[None]]
@@ -123,37 +123,37 @@ async def lose(bot: BotHarness, accident: str) -> tuple[Repo, Issue, Run]:
 
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("accident", ACCIDENTS)
+@pytest.mark.settings(patience_seconds=0)
 async def test_the_answer_is_published_when_asked_again_and_no_model_is_asked(
-    start_bot: StartBot, accident: str, ask: str
+    bot: BotHarness, accident: str, ask: str
 ) -> None:
-    async with start_bot(patience_seconds=0) as bot:
-        repo, issue, lost = await lose(bot, accident)
-        await ASKS[ask](bot, issue)
-        run = await bot.solve(issue)
-        assert run.id != lost.id
-        assert run.status is RunStatus.OPENED_PULL_REQUEST
-        assert (len(repo.pulls), len(bot.runner.jobs)) == (1, 1)
-        assert run.dollars == 0
+    repo, issue, lost = await lose(bot, accident)
+    await ASKS[ask](bot, issue)
+    run = await bot.solve(issue)
+    assert run.id != lost.id
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert (len(repo.pulls), len(bot.runner.jobs)) == (1, 1)
+    assert run.dollars == 0
 
 
-async def test_that_there_is_no_fix_is_said_when_asked_again(start_bot: StartBot) -> None:
-    async with start_bot(patience_seconds=0) as bot:
-        bot.runner.answer = NoFix(reason="no edit")
-        _, issue, _ = await lose(bot, "away")
-        await label(bot, issue)
-        assert (await bot.solve(issue)).status is RunStatus.NO_FIX
-        assert len(bot.runner.jobs) == 1
-        await label(bot, issue)  # people know now: this asks for another try
-        await bot.solve(issue)
-        assert len(bot.runner.jobs) == 2
+@pytest.mark.settings(patience_seconds=0)
+async def test_that_there_is_no_fix_is_said_when_asked_again(bot: BotHarness) -> None:
+    bot.runner.answer = NoFix(reason="no edit")
+    _, issue, _ = await lose(bot, "away")
+    await label(bot, issue)
+    assert (await bot.solve(issue)).status is RunStatus.NO_FIX
+    assert len(bot.runner.jobs) == 1
+    await label(bot, issue)  # people know now: this asks for another try
+    await bot.solve(issue)
+    assert len(bot.runner.jobs) == 2
 
 
-async def test_retry_anyway_starts_from_scratch(start_bot: StartBot) -> None:
-    async with start_bot(patience_seconds=0) as bot:
-        _, issue, _ = await lose(bot, "away")
-        await bot.comment(issue, "/capuchin retry anyway")
-        assert (await bot.solve(issue)).status is RunStatus.OPENED_PULL_REQUEST
-        assert len(bot.runner.jobs) == 2
+@pytest.mark.settings(patience_seconds=0)
+async def test_retry_anyway_starts_from_scratch(bot: BotHarness) -> None:
+    _, issue, _ = await lose(bot, "away")
+    await bot.comment(issue, "/capuchin retry anyway")
+    assert (await bot.solve(issue)).status is RunStatus.OPENED_PULL_REQUEST
+    assert len(bot.runner.jobs) == 2
 
 
 async def test_who_stops_a_run_with_an_answer_is_shown_it(bot: BotHarness) -> None:
@@ -175,24 +175,24 @@ async def test_what_failed_with_an_answer_shows_it(bot: BotHarness) -> None:
     assert "+    return a + b" in bot.comments_of(issue)[-1]
 
 
-async def test_an_answer_to_a_review_is_paid_for_once(start_bot: StartBot) -> None:
-    async with start_bot(patience_seconds=0, review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
+@pytest.mark.settings(patience_seconds=0, review_seconds=0)
+async def test_an_answer_to_a_review_is_paid_for_once(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
 
-        async def lose_github() -> None:
-            bot.hub.faults.down = True
+    async def lose_github() -> None:
+        bot.hub.faults.down = True
 
-        bot.runner.meanwhile = lose_github
-        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said so.")
-        await bot.hub.review(pull, "alice", "Say why.", state="CHANGES_REQUESTED")
-        await bot.settle()
-        assert bot.comments_of(pull) == []
-        bot.hub.faults.down, bot.runner.meanwhile = False, None
-        await bot.hub.review(pull, "alice", "One more thing.", state="CHANGES_REQUESTED")
-        bot.runner.revised = Revision(patch=None, answer="It is so already.")
-        await bot.settle()
-        assert [len(task.feedback) for task in bot.runner.tasks] == [1, 1]
-        assert "# Both count." in (pull.repo.read_file(pull.head_ref, "shop.py") or "")
-        said = bot.comments_of(pull)
-        assert ["Said so." in one for one in said] == [True, False]
-        assert "It is so already." in said[1]
+    bot.runner.meanwhile = lose_github
+    bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said so.")
+    await bot.hub.review(pull, "alice", "Say why.", state="CHANGES_REQUESTED")
+    await bot.settle()
+    assert bot.comments_of(pull) == []
+    bot.hub.faults.down, bot.runner.meanwhile = False, None
+    await bot.hub.review(pull, "alice", "One more thing.", state="CHANGES_REQUESTED")
+    bot.runner.revised = Revision(patch=None, answer="It is so already.")
+    await bot.settle()
+    assert [len(task.feedback) for task in bot.runner.tasks] == [1, 1]
+    assert "# Both count." in (pull.repo.read_file(pull.head_ref, "shop.py") or "")
+    said = bot.comments_of(pull)
+    assert ["Said so." in one for one in said] == [True, False]
+    assert "It is so already." in said[1]

@@ -81,37 +81,36 @@ async def test_work_goes_on_after_a_suspension(bot: BotHarness) -> None:
 
 @pytest.mark.parametrize("heard", [True, False])
 async def test_what_was_paid_for_is_published_after_a_suspension(
-    start_bot: StartBot, *, heard: bool
+    bot: BotHarness, *, heard: bool
 ) -> None:
     """Suspended after the commits, before the pull request."""
-    async with start_bot() as bot:
-        repo = bot.add_repo()
-        done: list[Exchange] = []
+    repo = bot.add_repo()
+    done: list[Exchange] = []
 
-        def suspend(exchange: Exchange) -> None:
-            one = repo.installation
-            assert one is not None
-            if repo.pulls or done or len(repo.list_branches()) == 1:
-                return
-            done.append(exchange)
-            one.suspended_at = now()
-            bot.hub.tokens.revoke(one)
-            if heard:
-                events.send_installation_event(bot.hub, one, "suspend", repo.owner)
+    def suspend(exchange: Exchange) -> None:
+        one = repo.installation
+        assert one is not None
+        if repo.pulls or done or len(repo.list_branches()) == 1:
+            return
+        done.append(exchange)
+        one.suspended_at = now()
+        bot.hub.tokens.revoke(one)
+        if heard:
+            events.send_installation_event(bot.hub, one, "suspend", repo.owner)
 
-        bot.hub.listen(suspend)
-        issue = await bot.open_issue(repo)
-        await bot.settle()
-        lost = await bot.run_of(issue)
-        assert lost.status in (RunStatus.FAILED, RunStatus.STOPPED)
-        assert repo.pulls == []
-        paid = len(bot.runner.jobs)
-        await bot.hub.unsuspend(repo, "alice")
-        await bot.hub.remove_label(issue, "capuchin", "alice")
-        await bot.ask_by_label(issue)
-        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
-        assert len(repo.pulls) == 1
-        assert len(bot.runner.jobs) == paid == 1
+    bot.hub.listen(suspend)
+    issue = await bot.open_issue(repo)
+    await bot.settle()
+    lost = await bot.run_of(issue)
+    assert lost.status in (RunStatus.FAILED, RunStatus.STOPPED)
+    assert repo.pulls == []
+    paid = len(bot.runner.jobs)
+    await bot.hub.unsuspend(repo, "alice")
+    await bot.hub.remove_label(issue, "capuchin", "alice")
+    await bot.ask_by_label(issue)
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+    assert len(repo.pulls) == 1
+    assert len(bot.runner.jobs) == paid == 1
 
 
 async def test_permissions_that_an_owner_accepts_are_heard_and_compared_again(

@@ -59,18 +59,18 @@ async def test_a_label_and_a_command_are_heard_once_and_quiet_looks_cost_no_call
     assert "its webhook never arrived" not in caplog.text
 
 
-async def test_two_workers_look_at_the_cost_of_one(start_bot: StartBot) -> None:
+@pytest.mark.settings(missed_seconds=OFTEN)
+async def test_two_workers_look_at_the_cost_of_one(bot: BotHarness) -> None:
     """GitHub's ETags are good for the token that asked: with one look each, none would be."""
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        for number in range(4):
-            bot.add_repo(f"acme/shop{number}")
-        async with bot.working(find_missed=True), bot.again().working(find_missed=True):
-            await bot.until(lambda: len(bot.hub.requests) > 80)
-            await bot.until(lambda: _is_quiet(bot))
-            asked = len(bot.hub.requests)
-            await bot.until(lambda: len(bot.hub.requests) > asked + 50)
-            later = bot.hub.requests[asked:]
-        assert {each.status for each in later if not each.path.startswith("/app")} == {304}
+    for number in range(4):
+        bot.add_repo(f"acme/shop{number}")
+    async with bot.working(find_missed=True), bot.again().working(find_missed=True):
+        await bot.until(lambda: len(bot.hub.requests) > 80)
+        await bot.until(lambda: _is_quiet(bot))
+        asked = len(bot.hub.requests)
+        await bot.until(lambda: len(bot.hub.requests) > asked + 50)
+        later = bot.hub.requests[asked:]
+    assert {each.status for each in later if not each.path.startswith("/app")} == {304}
 
 
 ACTION = Path(__file__).parents[3] / "action.yml"
