@@ -20,21 +20,6 @@ async def issue(hub: LocalHub, shop: Repo) -> Issue:
     return await hub.open_issue(shop, "total() subtracts", author="bob")
 
 
-async def test_a_comment_is_made_once_and_found_again(repo: Repository, issue: Issue) -> None:
-    first = await repo.issues.comment_once(issue.number, MARKER, f"hello {MARKER}")
-    again = await repo.issues.comment_once(issue.number, MARKER, f"other {MARKER}")
-    assert first.id == again.id
-    assert [comment.body for comment in issue.comments] == [f"hello {MARKER}"]
-
-
-async def test_somebody_who_quotes_the_marker_is_not_us(
-    repo: Repository, hub: LocalHub, issue: Issue
-) -> None:
-    await hub.comment(issue, f"> {MARKER}", "mallory")
-    await repo.issues.comment_once(issue.number, MARKER, f"hello {MARKER}")
-    assert [comment.author.login for comment in issue.comments] == ["mallory", "capuchin[bot]"]
-
-
 async def test_a_comment_before_the_given_time_does_not_count(
     repo: Repository, issue: Issue
 ) -> None:
@@ -42,16 +27,6 @@ async def test_a_comment_before_the_given_time_does_not_count(
     later = now() + timedelta(hours=1)
     await repo.issues.comment_once(issue.number, MARKER, MARKER, since=later)
     assert len(issue.comments) == 2
-
-
-@pytest.mark.parametrize("after_effect", [True, False])
-async def test_a_comment_whose_answer_was_lost_is_not_made_twice(
-    repo: Repository, hub: LocalHub, issue: Issue, after_effect: bool
-) -> None:
-    hub.faults.fail_next("POST", "/repos/*/comments", status=502, after_effect=after_effect)
-    await repo.issues.comment_once(issue.number, MARKER, MARKER)
-    assert len(issue.comments) == 1
-    assert hub.faults.pending == []
 
 
 async def test_a_hub_that_stays_down_is_unavailable_and_made_nothing(
@@ -99,16 +74,6 @@ async def opened(repo: Repository, marker: str = "<!-- capuchin:run=r1 -->") -> 
 @pytest.fixture
 async def branch(hub: LocalHub, shop: Repo) -> str:
     return await hub.commit(shop, "capuchin/x", {"x": "y"}, "x", "alice")
-
-
-@pytest.mark.parametrize("after_effect", [True, False])
-@pytest.mark.usefixtures("branch")
-async def test_a_pull_request_is_a_draft_and_opened_once(
-    repo: Repository, hub: LocalHub, shop: Repo, after_effect: bool
-) -> None:
-    hub.faults.fail_next("POST", "/repos/*/pulls", status=502, after_effect=after_effect)
-    assert await opened(repo) == await opened(repo)
-    assert [(pull.draft, pull.state) for pull in shop.pulls] == [(True, "open")]
 
 
 @pytest.mark.usefixtures("branch")

@@ -1,7 +1,9 @@
 """What several tests of our pull requests begin with and look at."""
 
+from collections.abc import Awaitable, Callable
+
 from capuchin_demo.hub.check_actions import report_check
-from capuchin_demo.hub.state import Pull, Repo
+from capuchin_demo.hub.state import Issue, Pull, Repo
 from tests.e2e.harness import BotHarness
 from tests.support.data.diffs import diff_of
 
@@ -11,6 +13,27 @@ FOLLOW_UP_DIFF = diff_of(
     "shop.py",
 )
 REVIEW_LINE = [("shop.py", 2, "Please say why.")]
+
+
+Act = Callable[[BotHarness, Issue], Awaitable[None]]
+
+
+async def ask_by_label(bot: BotHarness, issue: Issue) -> None:
+    if bot.settings.label in issue.labels:
+        await bot.hub.remove_label(issue, bot.settings.label, "alice")
+    await bot.label(issue)
+
+
+async def retry(bot: BotHarness, issue: Issue) -> None:
+    await bot.comment(issue, "/capuchin retry")
+
+
+async def use_first(bot: BotHarness, issue: Issue) -> None:
+    await bot.comment(issue, "/capuchin use A")
+
+
+ASKS: dict[str, Act] = {"label": ask_by_label, "retry": retry, "use A": use_first}
+"""How people ask for what a run has found and not published."""
 
 
 async def open_pull(bot: BotHarness, config: str = "") -> tuple[Repo, Pull]:

@@ -1,7 +1,5 @@
 """Whatever happens between a paid answer and its publication, it is not paid for again."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from bot.data.failure import Failure
@@ -10,11 +8,9 @@ from capuchin_demo.hub import events
 from capuchin_demo.hub.state import Issue, Repo, now
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
-from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
+from tests.e2e.followup.steps import ASKS, FOLLOW_UP_DIFF, Act, ask_by_label, open_pull
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
-
-Act = Callable[[BotHarness, Issue], Awaitable[None]]
 
 
 async def go_away(bot: BotHarness, issue: Issue) -> None:
@@ -89,23 +85,6 @@ ACCIDENTS: dict[str, tuple[Act, Act]] = {
 }
 
 
-async def label(bot: BotHarness, issue: Issue) -> None:
-    if bot.settings.label in issue.labels:
-        await bot.hub.remove_label(issue, bot.settings.label, "alice")
-    await bot.label(issue)
-
-
-async def retry(bot: BotHarness, issue: Issue) -> None:
-    await bot.comment(issue, "/capuchin retry")
-
-
-async def use_first(bot: BotHarness, issue: Issue) -> None:
-    await bot.comment(issue, "/capuchin use A")
-
-
-ASKS: dict[str, Act] = {"label": label, "retry": retry, "use A": use_first}
-
-
 async def lose(bot: BotHarness, accident: str) -> tuple[Repo, Issue, Run]:
     """An issue whose run has its answer, and no time to publish it."""
     repo = bot.add_repo()
@@ -140,10 +119,10 @@ async def test_the_answer_is_published_when_asked_again_and_no_model_is_asked(
 async def test_that_there_is_no_fix_is_said_when_asked_again(bot: BotHarness) -> None:
     bot.runner.answer = NoFix(reason="no edit")
     _, issue, _ = await lose(bot, "away")
-    await label(bot, issue)
+    await ask_by_label(bot, issue)
     assert (await bot.solve(issue)).status is RunStatus.NO_FIX
     assert len(bot.runner.jobs) == 1
-    await label(bot, issue)  # people know now: this asks for another try
+    await ask_by_label(bot, issue)  # people know now: this asks for another try
     await bot.solve(issue)
     assert len(bot.runner.jobs) == 2
 

@@ -1,15 +1,13 @@
 """What GitHub says when it takes no commits from us reaches people, and the edit is not lost."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from bot.data.failure import Failure
-from bot.data.run import RunStatus
-from capuchin_demo.hub.state import Issue
+from bot.data.run import Run, RunStatus
+from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
-from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE
+from tests.e2e.followup.steps import ASKS, FOLLOW_UP_DIFF, REVIEW_LINE
 from tests.e2e.harness import BotHarness
 from tests.support.github.hub_state import Rules
 
@@ -53,33 +51,26 @@ async def test_a_refused_push_is_told_in_githubs_words_and_keeps_the_edit(
     assert repo.list_branches() == ["main"]
 
 
-async def label(bot: BotHarness, issue: Issue) -> None:
-    await bot.label(issue)
-
-
-async def retry(bot: BotHarness, issue: Issue) -> None:
-    await bot.comment(issue, "/capuchin retry")
-
-
-async def use_first(bot: BotHarness, issue: Issue) -> None:
-    await bot.comment(issue, "/capuchin use A")
-
-
-@pytest.mark.parametrize("ask", [label, retry, use_first])
-async def test_the_same_edit_is_published_later_and_no_model_is_asked(
-    bot: BotHarness, ask: Callable[[BotHarness, Issue], Awaitable[None]]
-) -> None:
+async def refuse(bot: BotHarness) -> tuple[Repo, Issue, Run]:
+    """A run whose edit a rule keeps from its branch, for as long as there is the rule."""
     repo = bot.add_repo()
     bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
     issue = await bot.open_issue(repo)
-    refused = await bot.solve(issue)
-    await ask(bot, issue)
+    return repo, issue, await bot.solve(issue)
+
+
+@pytest.mark.parametrize("ask", ASKS)
+async def test_the_same_edit_is_published_later_and_no_model_is_asked(
+    bot: BotHarness, ask: str
+) -> None:
+    repo, issue, refused = await refuse(bot)
+    await ASKS[ask](bot, issue)
     again = await bot.solve(issue)
     assert (again.failure, again.dollars) == (Failure.PUBLISH_REFUSED, 0)
     assert again.id != refused.id
     bot.hub.rules[repo.id] = Rules()
     bot.runner.answer = NoFix(reason="no edit")
-    await ask(bot, issue)
+    await ASKS[ask](bot, issue)
     run = await bot.solve(issue)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert len(bot.runner.jobs) == 1
@@ -94,10 +85,7 @@ async def test_the_same_edit_is_published_later_and_no_model_is_asked(
 
 
 async def test_another_edit_of_a_refused_run_is_tested_and_published(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
-    issue = await bot.open_issue(repo)
-    await bot.settle()
+    repo, issue, _ = await refuse(bot)
     bot.hub.rules[repo.id] = Rules()
     await bot.comment(issue, "/capuchin use B")
     run = await bot.solve(issue)
@@ -105,18 +93,6 @@ async def test_another_edit_of_a_refused_run_is_tested_and_published(bot: BotHar
     (pull,) = repo.pulls
     assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
     assert len(bot.runner.jobs) == 1
-
-
-async def test_retry_anyway_starts_from_scratch(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    bot.hub.rules[repo.id] = Rules(branch_names="bots/.*")
-    issue = await bot.open_issue(repo)
-    await bot.settle()
-    bot.hub.rules[repo.id] = Rules()
-    await bot.comment(issue, "/capuchin retry anyway")
-    run = await bot.solve(issue)
-    assert run.status is RunStatus.OPENED_PULL_REQUEST
-    assert len(bot.runner.jobs) == 2
 
 
 async def test_a_swap_that_github_refuses_can_be_tried_again(bot: BotHarness) -> None:

@@ -13,7 +13,6 @@ from bot.git.mirrors import Remote
 from pipeline.codebase.git import git
 from pipeline.data.types import CommitSha
 from tests.support.data import local_git
-from tests.support.data.diffs import added_file
 from tests.support.data.publishing import FIX, SHOP
 
 BOT = Identity(
@@ -48,10 +47,6 @@ async def test_a_diff_becomes_a_commit_by_the_bot(work: Path) -> None:
     assert "return a + b" in local_git.git(work, "show", f"{sha}:shop.py")
 
 
-async def test_the_same_commit_made_twice_is_one(work: Path) -> None:
-    assert await made(work, FIX) == await made(work, FIX)
-
-
 async def test_the_working_tree_and_index_are_left_alone(work: Path) -> None:
     await made(work, FIX)
     assert local_git.git(work, "status", "--porcelain") == ""
@@ -83,22 +78,6 @@ async def test_hooks_never_run(work: Path, tmp_path: Path) -> None:
 async def test_a_diff_that_does_not_apply_makes_no_commit(work: Path) -> None:
     with pytest.raises(UnfitDiff):
         await made(work, FIX.replace("a - b", "a * b"))
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".github/workflows/x.yml",
-        ".GitHub/Workflows/x.yml",
-        ".github/actions/x/action.yml",
-        "../x",
-        ".git/config",
-        "a/.git/hooks/x",
-    ],
-)
-async def test_a_forbidden_path_makes_no_commit(work: Path, path: str) -> None:
-    with pytest.raises(UnfitDiff):
-        await made(work, added_file(path, "x"))
 
 
 def bare(tmp_path: Path) -> Path:
@@ -137,7 +116,3 @@ async def test_a_push_makes_the_branch_and_overwrites_nobody(work: Path, tmp_pat
 async def test_a_branch_name_is_plain_whatever_the_title(title: str, name: str) -> None:
     assert branch_name("capuchin/", 7, title) == name
     await git(None, "check-ref-format", "--branch", name)
-
-
-def test_a_later_attempt_has_its_own_branch() -> None:
-    assert branch_name("bots/", 7, "total() subtracts", 2) == "bots/issue-7-total-subtracts-2"

@@ -5,7 +5,6 @@ from redis.asyncio import Redis
 
 from bot.data.request import StartOutcome
 from bot.data.run import Lane, Login, Mode, RepoRef, RunId, RunStatus
-from bot.errors import LeaseLost
 from bot.queue.worker import WorkerSlots
 from bot.storage.active_runs import BATCH
 from bot.storage.keys import Keys
@@ -24,43 +23,12 @@ async def ask(runs: Runs, delivery: str = "guid") -> str:
     return (await runs.create(REPO, 7, asked_by=Login("ann"), delivery=delivery)).run_id
 
 
-async def test_of_many_at_once_one_creates_the_run(runs: Runs) -> None:
-    asked = await gather_all(
-        runs.create(REPO, 7, asked_by=Login("ann"), delivery=f"guid-{n}") for n in range(30)
-    )
-    outcomes = [one.outcome for one in asked]
-    assert outcomes.count(StartOutcome.CREATED) == 1
-    assert outcomes.count(StartOutcome.RUNNING) == 29
-    assert {one.run_id for one in asked} == set(await runs.list_active())
-
-
 async def test_only_one_of_many_gets_the_lease(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
     leases = await gather_all(
         Lease.acquire(storage, RunId(run_id), worker=f"w{n}", seconds=120) for n in range(20)
     )
     assert len([lease for lease in leases if lease is not None]) == 1
-
-
-async def test_each_lease_has_a_higher_fence(runs: Runs, storage: Storage) -> None:
-    run_id = await ask(runs)
-    fences: list[int] = []
-    for _ in range(3):
-        lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=120)
-        assert lease is not None
-        fences.append(lease.fence)
-        await lease.release(lease.run)
-    assert fences == sorted(set(fences))
-
-
-async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs, storage: Storage) -> None:
-    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=120)
-    assert lease is not None
-    await lease.release(lease.run)
-    with pytest.raises(LeaseLost):
-        await lease.require()
-    with pytest.raises(LeaseLost):
-        await lease.finish(lease.run)
 
 
 async def test_a_finished_run_cannot_be_taken_up(runs: Runs, storage: Storage) -> None:
