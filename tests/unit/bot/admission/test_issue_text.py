@@ -87,45 +87,7 @@ def test_code_keeps_its_language_and_the_blanks_that_may_be_the_issue() -> None:
     assert visible_text(unseen) == "```\nx\n```\n\nA line.\n\nend"
 
 
-HIDDEN = {
-    "a fence in a comment": "<!--\n```\nEVIL\n```\n-->",
-    "a fence that is closed with an indent": "```\nx\n ```\n<!-- EVIL -->",
-    "a fence whose info holds a backtick": "``` a`b\n<!-- EVIL -->\n```",
-    "a fence in HTML": "<div>\n```\n<!-- EVIL -->\n```\n</div>",
-    "a backtick that is escaped": r"\`<!-- EVIL -->\`",
-    "runs of backticks that differ": "` <!-- EVIL --> ``",
-    "a span that begins on the line before": "a ` b\n` <!-- EVIL --> ` c",
-    "a block between two backticks": "`\n<!-- EVIL -->\n`",
-    "backticks in two paragraphs": "`\n\n<!-- EVIL -->\n\n`",
-    "the usual comment of Markdown": "[//]: # (EVIL)",
-    "a definition of a link": "[c]: <> (EVIL)\n\nseen",
-    "a processing instruction": "a <?EVIL?> b",
-    "a declaration": "<!X EVIL>\n\nb",
-    "character data": "<![CDATA[EVIL]]>",
-    "an attribute of an unknown tag": "<lambda title='EVIL' EVIL>seen",
-    "an attribute that hides a bracket": """<int a = "> EVIL" b='> EVIL'>""",
-    "a tag that never ends": "<div>\n<int EVIL",
-    "a comment that ends as none should": "<div><!-- EVIL --!>seen",
-    "an attribute": "<a title='EVIL' href='http://EVIL'>seen</a>",
-    "an alternative text": "![EVIL](http://x/y.png)",
-    "titles": "[seen](http://x 'EVIL') ![](http://x 'EVIL')",
-    "words behind a fence": "```py EVIL\ncode\n```",
-    "a comment over paragraphs": "<div>\n<!-- a\n\nEVIL\n\n-->\n</div>",
-    "a footnote that nothing names": "[^1]: EVIL words\n\nseen",
-    "a second footnote of a name": "a[^x]\n\n[^x]: seen\n\n[^X]: EVIL",
-    "words behind a footnote in a footnote": "[^1]: a\n\n    [^2]: b\n\n    EVIL\n\nseen",
-    "what old browsers show around readings": "<ruby>a<rp>EVIL</rp><rt>b</rt></ruby>",
-    "text that gets smaller and smaller": "<sub>" * 12 + "EVIL" + "</sub>" * 12,
-    "small text of several kinds": "<small><tt><sup><code>EVIL</code></sup></tt></small>",
-    "a comment in a formula": "`x`$y % EVIL$ and\n$$\nx % EVIL\ny\n$$",
-    "a formula behind backticks": "$`y % EVIL`$",
-    "an invisible part of a formula": r"$x\phantom{\text{EVIL}}$ $\color{white}{EVIL}$",
-    "the other sizes of a formula": r"$\mathchoice{x}{EVIL}{EVIL}{EVIL}$",
-    "a fence of formulas": "```math\nx % EVIL\n```",
-    "a diagram": "```mermaid\ngraph TD\n%% EVIL\nA-->B\n```",
-    "a map": '```geojson\n{"properties": {"x": "EVIL"}}\n```',
-    "invisible letters by reference": "a&#8203;&#xE0045;&#xE0056;b".replace("E0045", "e0045"),
-}
+HIDDEN: dict[str, str] = TEXTS["HIDDEN"]
 
 
 def test_a_regular_expression_is_no_footnote() -> None:

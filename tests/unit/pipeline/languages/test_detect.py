@@ -17,6 +17,9 @@ from sandbox.environment.recipe import Recipe
 from sandbox.errors import EnvironmentFailed
 from sandbox.tree import Tree
 from tests.support.docker import make_tree
+from tests.support.texts import texts_of
+
+TEXTS = texts_of(__file__)
 
 EDITABLE = "pip install --editable ."
 PYTEST = "pip install pytest"
@@ -37,75 +40,7 @@ def list_installs(tree: Tree) -> list[str]:
     return [*own, *files, *(f"pip install -- {one}" for one in plan["requirements"]), PYTEST]
 
 
-@pytest.mark.parametrize(
-    ("files", "steps"),
-    [
-        ({}, [PYTEST]),
-        ({"pyproject.toml": "[project]\nname='x'\n"}, [EDITABLE, PYTEST]),
-        ({"pyproject.toml": "[build-system]\nrequires=[]\n"}, [EDITABLE, PYTEST]),
-        ({"pyproject.toml": "[tool.poetry]\nname='x'\n"}, [EDITABLE, PYTEST]),
-        ({"pyproject.toml": "[tool.black]\n"}, [PYTEST]),
-        ({"pyproject.toml": "this is [not toml"}, [PYTEST]),
-        ({"pyproject.toml": "project = 3\ntool = 'x'\n[dependency-groups]\n"}, [EDITABLE, PYTEST]),
-        ({"setup.py": "from setuptools import setup; setup()"}, [EDITABLE, PYTEST]),
-        ({"setup.cfg": "[flake8]\n"}, [PYTEST]),
-        (
-            {"pyproject.toml": "[project]\nname='x'\n[project.optional-dependencies]\n"
-             "dev=[]\ntests=[]\ndocs=[]\n"},
-            ["pip install --editable '.[tests]'", PYTEST],
-        ),
-        (
-            {"setup.py": "EXTRAS_REQUIRE = {'tests': ['pytest'], 'lint': []}\n"
-             "EXTRAS_REQUIRE['dev'] = EXTRAS_REQUIRE['tests']\n"},
-            ["pip install --editable '.[tests]'", PYTEST],
-        ),
-        (
-            {"setup.py": "", "setup.cfg": "[options.extras_require]\ntesting =\n  pytest\n"},
-            ["pip install --editable '.[testing]'", PYTEST],
-        ),
-        ({"setup.py": "", "setup.cfg": "= no ini at all"}, [EDITABLE, PYTEST]),
-        (
-            {"pyproject.toml": "[project]\nname='x'\n[dependency-groups]\ndev=['a']\ntest=['b']\n"},
-            [EDITABLE, "pip install -- b", PYTEST],
-        ),
-        (
-            {"requirements.txt": "a", "requirements-dev.txt": "b", "requirements-docs.txt": "c"},
-            ["-r requirements.txt", "-r requirements-dev.txt", PYTEST],
-        ),
-        (
-            {"setup.py": "", "requirements.txt": "a", "dev-requirements.txt": "b"},
-            [EDITABLE, "-r dev-requirements.txt", PYTEST],
-        ),
-        (
-            {"setup.py": "", **{f"requirements/{one}.txt": one for one in ("base", "test", "dev")}},
-            [EDITABLE, "-r requirements/test.txt", PYTEST],
-        ),
-        (
-            {"setup.py": "", "requirements/tests.txt": "a", "requirements/tests37.txt": "b"},
-            [EDITABLE, "-r requirements/tests.txt", PYTEST],
-        ),
-        (
-            {"setup.py": "", "requirements.txt": "a==1\npytest==8.3\n"},
-            [EDITABLE, "-r requirements.txt", PYTEST],
-        ),
-        ({"setup.py": "", "requirements.txt": "a==1\n"}, [EDITABLE, PYTEST]),
-        ({"uv.lock": ""}, [PYTEST]),
-        (
-            {"setup.py": "", "reqs.txt": "",
-             "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
-            [EDITABLE, "-r reqs.txt", "pip install -- six", PYTEST],
-        ),
-        (
-            {"setup.py": "", "tox.ini": "[testenv]\nextras = qa\ndeps = six\n"},
-            ["pip install --editable '.[qa]'", "pip install -- six", PYTEST],
-        ),
-        (
-            {"setup.py": "", "requirements-test.txt": "", "tox.ini": "[testenv]\ndeps = six\n"},
-            [EDITABLE, "-r requirements-test.txt", "pip install -- six", PYTEST],
-        ),
-        ({"tests/requirements.txt": ""}, ["-r tests/requirements.txt", PYTEST]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "steps"), TEXTS["STEPS"])
 def test_steps_follow_the_files(tmp_path: Path, files: dict[str, str], steps: list[str]) -> None:
     assert list_installs(make_tree(tmp_path, {"pkg/a.py": "", **files})) == steps
 

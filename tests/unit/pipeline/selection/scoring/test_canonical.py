@@ -29,115 +29,18 @@ def changed(old: str, new: str) -> str:
     return BASE.replace(old, new)
 
 
-EQUAL = {
-    "a comment": (
-        changed(RETURN, "        return result * rate + 1\n"),
-        changed(RETURN, "        # one more\n        return result * rate + 1  # really\n"),
-    ),
-    "a docstring": (
-        changed(RETURN, "        return result - rate\n"),
-        changed(RETURN, "        return result - rate\n").replace("The sum.", "Sums it all up."),
-    ),
-    "blank lines": (
-        changed(RETURN, "        result += 2\n        return result\n"),
-        changed(RETURN, "\n        result += 2\n\n        return result\n"),
-    ),
-    "spaces": (
-        changed(RETURN, "        return max(result*rate, 0)\n"),
-        changed(RETURN, "        return max( result * rate , 0 )\n"),
-    ),
-    "wrapped lines": (
-        changed(RETURN, "        return max(result, rate, 0)\n"),
-        changed(RETURN, "        return max(\n            result,\n            rate\n, 0)\n"),
-    ),
-    "a continued line": (
-        changed(RETURN, "        return result + rate\n"),
-        changed(RETURN, "        return result \\\n            + rate\n"),
-    ),
-    "quotes": (
-        changed(RETURN, "        return f('it', b'x')\n"),
-        changed(RETURN, '        return f("it", b"x")\n'),
-    ),
-    "the name of a new local variable": (
-        changed(RETURN, "        tax = result * rate\n        return tax + 1\n"),
-        changed(RETURN, "        scaled = result * rate\n        return scaled + 1\n"),
-    ),
-    "the name in a comprehension": (
-        changed(LINE, "            result += sum(x.price for x in item)\n"),
-        changed(LINE, "            result += sum(part.price for part in item)\n"),
-    ),
-}  # fmt: skip
+def changed_twice(rows: dict[str, list[str]]) -> dict[str, list[str]]:
+    """By name what the base becomes when some of it is the one text, or the other."""
+    return {name: [changed(old, one) for one in others] for name, (old, *others) in rows.items()}
 
-DIFFERENT = {
-    "an operator": (
-        changed(RETURN, "        return result + rate\n"),
-        changed(RETURN, "        return result - rate\n"),
-    ),
-    "one digit": (
-        changed(RETURN, "        return result * 1\n"),
-        changed(RETURN, "        return result * 2\n"),
-    ),
-    "a comparison's edge": (
-        changed(RETURN, "        return result < rate\n"),
-        changed(RETURN, "        return result <= rate\n"),
-    ),
-    "indentation": (
-        changed(RETURN, "            result += 1\n        return result\n"),
-        changed(RETURN, "        result += 1\n        return result\n"),
-    ),
-    "where a line stands": (
-        changed(LINE, "            result += item.price\n            result += 1\n"),
-        changed(LINE, "            result += 1\n            result += item.price\n"),
-    ),
-    "a string's content": (
-        changed(RETURN, "        return 'a'\n"),
-        changed(RETURN, "        return 'b'\n"),
-    ),
-    "a prefix of a string": (
-        changed(RETURN, "        return 'a'\n"),
-        changed(RETURN, "        return b'a'\n"),
-    ),
-    "a tuple of one": (
-        changed(RETURN, "        return (result,)\n"),
-        changed(RETURN, "        return (result)\n"),
-    ),
-    "a subscript by a tuple": (
-        changed(RETURN, "        return result[rate,]\n"),
-        changed(RETURN, "        return result[rate]\n"),
-    ),
-    "an attribute": (
-        changed(LINE, "            result += item.cost\n"),
-        changed(LINE, "            result += item.prize\n"),
-    ),
-    "a keyword argument": (
-        changed(RETURN, "        return f(a=result)\n"),
-        changed(RETURN, "        return f(b=result)\n"),
-    ),
-    "a parameter's name": (
-        changed("def count(self):", "def count(self, now):"),
-        changed("def count(self):", "def count(self, new):"),
-    ),
-    "two new variables swapped": (
-        changed(RETURN, "        a = 1\n        b = 2\n        return a - b\n"),
-        changed(RETURN, "        a = 1\n        b = 2\n        return b - a\n"),
-    ),
-    "which variable there was already": (
-        changed(RETURN, "        result = 1\n        return result\n"),
-        changed(RETURN, "        items = 1\n        return items\n"),
-    ),
-    "an attribute of a class": (
-        changed("    def count", "    limit = 1\n\n    def count"),
-        changed("    def count", "    bound = 1\n\n    def count"),
-    ),
-    "a name at the top": (
-        changed("import math\n", "import math\n\nLIMIT = 1\n"),
-        changed("import math\n", "import math\n\nBOUND = 1\n"),
-    ),
-    "a hash in a string": (
-        changed(RETURN, "        return '# a'\n"),
-        changed(RETURN, "        return '# b'\n"),
-    ),
+
+SUBTRACTS = changed(RETURN, "        return result - rate\n")
+EQUAL = {
+    **changed_twice(TEXTS["EQUAL"]),
+    "a docstring": [SUBTRACTS, SUBTRACTS.replace("The sum.", "Sums it all up.")],
 }
+
+DIFFERENT = changed_twice(TEXTS["DIFFERENT"])
 
 
 @pytest.mark.parametrize("name", EQUAL)
