@@ -130,6 +130,10 @@ class BotHarness(People):
         """What the bot wrote on the issue."""
         return [c.body for c in issue.comments if c.author is self.hub.bot]
 
+    def count_writes(self) -> int:
+        """How many requests changed something in a repository."""
+        return len([e for e in self.hub.requests if e.method != "GET" and "/repos/" in e.path])
+
     def only_pull_request(self, repo: Repo) -> tuple[str, str]:
         """The branch and the body of the one pull request there is."""
         (pull,) = repo.pulls

@@ -1,22 +1,20 @@
 """`--kubernetes FOLDER`: the programs of a cluster; the tests that need one are skipped without."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
-from tests.kubernetes.cluster import DEPLOY, RealCluster
+from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE, make_engine
 from tests.support.docker import ca_bundle, execute, prepare_package_image, run_id
 from tests.support.image_registry import local_registry
+from tests.support.manifests import render
 
 __all__ = ["ca_bundle", "execute", "run_id"]
 
@@ -47,9 +45,7 @@ def mode() -> ConfiguredMode:
 @pytest.fixture(scope="session")
 def shipped() -> list[dict[str, Any]]:
     """What `kubectl apply -k deploy/kubernetes` would send."""
-    kubectl = Path(sys.executable).with_name("kubectl")
-    done = subprocess.run([kubectl, "kustomize", DEPLOY], capture_output=True, check=True)
-    return list(yaml.safe_load_all(done.stdout))
+    return render()
 
 
 @pytest.fixture(scope="session")

@@ -119,6 +119,15 @@ def any_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
         yield made
 
 
+@pytest.fixture(scope="module", name="engine")
+def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
+    """One with the limits of every day: compilers need more than the other tests allow."""
+    options = BuildOptions(ca_bundle=ca_bundle, maven_mirror="file:///usr/share/maven-repo")
+    made = DockerEngine(DockerOptions(owner=OWNER, build=options))
+    yield made
+    asyncio.run(made.close())
+
+
 @contextmanager
 def engine_in(mode: ConfiguredMode, ca_bundle: Path | None) -> Generator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)

@@ -9,7 +9,7 @@ import pytest
 from bot.data.run import RepoRef
 from bot.settings import Settings, Timings
 from capuchin_demo.environment import find_free_port
-from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.state import AppInstallation, Repo
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.contracts.github.contract import ContractLog
 from tests.support.github.hub import LocalHub
@@ -65,6 +65,11 @@ def settings_for(hub: LocalHub, **fields: object) -> Settings:
             **{n: v for n, v in fields.items() if n not in Timings.model_fields},
         }
     )
+
+
+def installation_of(repo: Repo) -> AppInstallation:
+    assert repo.installation is not None
+    return repo.installation
 
 
 def ref_of(repo: Repo) -> RepoRef:

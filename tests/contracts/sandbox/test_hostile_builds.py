@@ -1,22 +1,21 @@
 """Install hooks and builds of other languages than Python meet the walls of every build."""
 
-import asyncio
 import json
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import docker
 import pytest
 
-from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import EditBuild, Ending, shell_command
 from tests.support.data.language_projects import PROJECTS
-from tests.support.docker import OWNER, build_environment, gateway_of, make_tree
+from tests.support.docker import build_environment, gateway_of, make_tree, usual_engine
+
+__all__ = ["usual_engine"]
 
 ATTACK = """\
 env >seen; cat /proc/*/environ >>seen 2>/dev/null
@@ -62,14 +61,6 @@ HOOKS = {
 }
 SETUP = {"maven": ("true",)}
 """Where the usual steps need what Debian lacks."""
-
-
-@pytest.fixture(scope="module", name="engine")
-def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
-    options = BuildOptions(ca_bundle=ca_bundle, maven_mirror="file:///usr/share/maven-repo")
-    made = DockerEngine(DockerOptions(owner=OWNER, build=options))
-    yield made
-    asyncio.run(made.close())
 
 
 @pytest.mark.parametrize("tool", HOOKS)

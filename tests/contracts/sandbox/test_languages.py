@@ -1,8 +1,6 @@
 """Repositories in other languages: found, built, tested and judged by detection alone."""
 
-import asyncio
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,24 +20,16 @@ from pipeline.regression.runner import TestRunner
 from pipeline.resources import Workspace
 from pipeline.selection.discriminate import Fault, ScriptCheck
 from pipeline.store import DirStore
-from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.session import SandboxSession
 from sandbox.program import Ending, Program, shell_command
 from tests.support.data.language_projects import PROJECTS, Project
 from tests.support.data.repositories import make_codebase
-from tests.support.docker import OWNER, make_tree
+from tests.support.docker import make_tree, usual_engine
 
-
-@pytest.fixture(scope="module", name="engine")
-def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
-    """One with the limits of every day: compilers need more than the other tests allow."""
-    options = BuildOptions(ca_bundle=ca_bundle, maven_mirror="file:///usr/share/maven-repo")
-    made = DockerEngine(DockerOptions(owner=OWNER, build=options))
-    yield made
-    asyncio.run(made.close())
+__all__ = ["usual_engine"]
 
 
 @pytest.mark.parametrize("name", PROJECTS)

@@ -280,11 +280,6 @@ async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]
 
 
-def writes_of(bot: BotHarness) -> int:
-    """How many requests changed something in a repository."""
-    return len([e for e in bot.hub.requests if e.method != "GET" and "/repos/" in e.path])
-
-
 @pytest.mark.settings(hourly_writes=12, hourly_writes_seconds=8)
 async def test_beyond_the_budget_one_sentence_and_all_the_rest_later(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
@@ -304,7 +299,7 @@ async def test_strangers_leave_half_of_the_budget(bot: BotHarness) -> None:
         await bot.comment(issue, "/capuchin fix", by=f"stranger{number}")
     async with bot.working():
         await bot.until(lambda: len(bot.comments_of(issue)) >= 3)
-        assert writes_of(bot) <= 8
+        assert bot.count_writes() <= 8
         asked = await bot.comment(issue, "/capuchin help")
         await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=16)
     await bot.settle()

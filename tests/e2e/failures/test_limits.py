@@ -10,24 +10,14 @@ from bot.data.progress import Progress
 from bot.data.run import RunId, now
 from bot.errors import RateLimited, WritesSpent
 from bot.runs.status_comment import StatusComment
-from capuchin_demo.hub.state import AppInstallation, Issue, Repo
+from capuchin_demo.hub.state import Issue
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 from tests.support.github.faults import ContentLimit
 from tests.support.github.hub_state import Exchange
-from tests.support.hub import ref_of
+from tests.support.hub import installation_of, ref_of
 
 LONG = 600
-
-
-def writes_of(bot: BotHarness) -> int:
-    """How many requests changed something in a repository."""
-    return len([e for e in bot.hub.requests if e.method != "GET" and "/repos/" in e.path])
-
-
-def installation_of(repo: Repo) -> AppInstallation:
-    assert repo.installation is not None
-    return repo.installation
 
 
 async def test_a_limit_is_kept_by_every_run_of_the_installation_and_by_no_other(
@@ -64,10 +54,10 @@ async def test_a_query_over_the_limit_stops_writes_too(bot: BotHarness) -> None:
         assert facts is not None
         with pytest.raises(RateLimited):
             await opened.issues.get_edit_time(facts)
-        before = writes_of(bot)
+        before = bot.count_writes()
         with pytest.raises(RateLimited):
             await opened.issues.reactions(issue.number).add("eyes")
-    assert writes_of(bot) == before
+    assert bot.count_writes() == before
 
 
 async def test_progress_is_not_written_while_github_limits(manual_bot: BotHarness) -> None:

@@ -12,21 +12,16 @@ from bot.data.run import Login, Run, RunStatus
 from bot.errors import TryLater
 from bot.github.http import MAX_TRIES
 from bot.storage.lease import Lease
-from capuchin_demo.hub.state import AppInstallation, Issue, Repo, now
+from capuchin_demo.hub.state import Issue, Repo, now
 from tests.e2e.harness import BotHarness
 from tests.support.github.hub import LocalHub
-from tests.support.hub import ref_of
+from tests.support.hub import installation_of, ref_of
 
 IP_LIST = (
     "Although you appear to have the correct authorization credentials, the `acme` organization "
     "has an IP allow list enabled, and your IP address is not permitted to access this resource."
 )
 NOT_ACCESSIBLE = "Resource not accessible by integration"
-
-
-def installation_of(repo: Repo) -> AppInstallation:
-    assert repo.installation is not None
-    return repo.installation
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import ASKS, FOLLOW_UP_DIFF, Act, ask_by_label, open_pull
 from tests.e2e.harness import BotHarness
-from tests.support.hub import ref_of
+from tests.support.hub import installation_of, ref_of
 
 
 async def go_away(bot: BotHarness, issue: Issue) -> None:
@@ -22,16 +22,15 @@ async def come_back(bot: BotHarness, issue: Issue) -> None:
 
 
 async def suspend(bot: BotHarness, issue: Issue) -> None:
-    one = issue.repo.installation
-    assert one is not None
+    one = installation_of(issue.repo)
     one.suspended_at = now()
     bot.hub.tokens.revoke(one)
 
 
 async def suspend_aloud(bot: BotHarness, issue: Issue) -> None:
     await suspend(bot, issue)
-    assert issue.repo.installation is not None
-    events.send_installation_event(bot.hub, issue.repo.installation, "suspend", issue.repo.owner)
+    one = installation_of(issue.repo)
+    events.send_installation_event(bot.hub, one, "suspend", issue.repo.owner)
     await wait_for_stop(bot, issue)
 
 
@@ -45,9 +44,7 @@ async def limit(bot: BotHarness, issue: Issue) -> None:
 
 async def unlimit(bot: BotHarness, issue: Issue) -> None:
     bot.hub.limit.allow(5000, 3600)
-    installation = issue.repo.installation
-    assert installation is not None
-    await bot.redis.delete(f"{bot.storage.keys.writes(installation.id)}:blocked")
+    await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(issue.repo).id)}:blocked")
 
 
 async def close(bot: BotHarness, issue: Issue) -> None:

@@ -14,7 +14,7 @@ from capuchin_demo.hub.state import Repo, now
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.github.hub_state import Exchange
-from tests.support.hub import ref_of
+from tests.support.hub import installation_of, ref_of
 
 LABELS = ["capuchin", "capuchin:auto", "capuchin:disabled", "capuchin:dry-run"]
 
@@ -88,8 +88,7 @@ async def test_what_was_paid_for_is_published_after_a_suspension(
     done: list[Exchange] = []
 
     def suspend(exchange: Exchange) -> None:
-        one = repo.installation
-        assert one is not None
+        one = installation_of(repo)
         if repo.pulls or done or len(repo.list_branches()) == 1:
             return
         done.append(exchange)
@@ -117,8 +116,7 @@ async def test_permissions_that_an_owner_accepts_are_heard_and_compared_again(
     bot: BotHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     repo = bot.add_repo()
-    one = repo.installation
-    assert one is not None
+    one = installation_of(repo)
     wanted, one.permissions = one.permissions, {**one.permissions, "checks": "read"}
     caplog.set_level("INFO")
     events.send_installation_event(bot.hub, one, "new_permissions_accepted", repo.owner)

@@ -1,9 +1,6 @@
 """`deploy/kubernetes` is valid, and fits what the code asks for."""
 
 import json
-import shutil
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,22 +14,14 @@ from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, node_profile, wa
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.program import Limits
 from tests.support.kubernetes_schemas import check_manifest
+from tests.support.manifests import FOLDER, render, render_component, render_own
 
-FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
 KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
-
-
-def render(folder: Path) -> list[dict[str, Any]]:
-    """What `kubectl apply -k` of the folder would send."""
-    kubectl = Path(sys.executable).with_name("kubectl")
-    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
 
 
 @cache
 def documents() -> list[dict[str, Any]]:
-    return render(FOLDER)
+    return render()
 
 
 def the(kind: str, name: str) -> dict[str, Any]:
@@ -91,11 +80,7 @@ def test_a_folder_of_ones_own_sets_images_replicas_settings_and_limits(tmp_path:
     """The example in docs/operating.md, as it stands there."""
     guide = (FOLDER.parents[1] / "docs/operating.md").read_text()
     example = guide.partition("## Kubernetes")[2].partition("```yaml\n")[2].partition("```")[0]
-    shutil.copytree(FOLDER, tmp_path / "capuchin/deploy/kubernetes")
-    (tmp_path / "kustomization.yaml").write_text(example)
-    found = render(tmp_path)
-    for one in found:
-        check_manifest(one, "1.34")
+    found = render_own(tmp_path, example, "capuchin/deploy/kubernetes")
     worker = next(
         one
         for one in found
@@ -113,17 +98,7 @@ def test_a_folder_of_ones_own_sets_images_replicas_settings_and_limits(tmp_path:
 
 
 def test_the_component_with_trained_models_is_one_that_kubernetes_takes(tmp_path: Path) -> None:
-    own = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": ["kubernetes"],
-        "components": ["kubernetes/models"],
-    }
-    shutil.copytree(FOLDER, tmp_path / "kubernetes")
-    (tmp_path / "kustomization.yaml").write_text(json.dumps(own))
-    found = render(tmp_path)
-    for one in found:
-        check_manifest(one, "1.34")
+    found = render_component(tmp_path, "models")
     settings = find_settings(found)
     assert settings["CAPUCHIN_PRM_MODEL"] == "openai:prm@http://vllm:8000/v1"
     assert settings["CAPUCHIN_SANDBOX"] == "kubernetes", "the others are kept"

@@ -1,19 +1,14 @@
 """The shipped ways to share the work of `capuchin learn`: what each starts is what it takes."""
 
 import argparse
-import json
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bot.cli.lab import learn
-from tests.support.kubernetes_schemas import check_manifest
+from tests.support.manifests import FOLDER, render_component
 
-FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
 SLURM = FOLDER.parent / "slurm"
 
 
@@ -43,19 +38,7 @@ def shard_of(started: Path) -> tuple[int, int]:
 def test_the_indexed_job_gives_each_pod_its_shard(
     tmp_path: Path, started: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": ["kubernetes"],
-        "components": ["kubernetes/shards"],
-    }
-    shutil.copytree(FOLDER, tmp_path / "kubernetes")
-    (tmp_path / "kustomization.yaml").write_text(json.dumps(own))
-    kubectl = Path(sys.executable).with_name("kubectl")
-    done = subprocess.run([kubectl, "kustomize", tmp_path], capture_output=True, check=True)
-    found = list(yaml.safe_load_all(done.stdout))
-    for one in found:
-        check_manifest(one, "1.34")
+    found = render_component(tmp_path, "shards")
     (job,) = (one for one in found if one["kind"] == "Job")
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
