@@ -9,10 +9,10 @@ from bot.data.run import Run, RunStatus
 from bot.errors import LeaseLost, TryLater
 from capuchin_demo.hub.state import Issue, Repo
 from pipeline.data.types import JudgedEdits, NoFix
-from pipeline.models.base import ModelRefused
+from pipeline.models.base import ModelRefused, ModelUnavailable
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
-from sandbox.errors import EnvironmentFailed
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e.harness import SMALL_SHOP, BotHarness
 from tests.support.data.diffs import added_file
@@ -57,6 +57,25 @@ async def test_a_permanent_problem_is_reported_at_once(
     repo, issue, run = await manual_bot.publish()
     assert (run.status, run.failure) == (RunStatus.FAILED, failure)
     assert_told(repo, issue, run, words)
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (ModelUnavailable("529"), Failure.MODEL_UNAVAILABLE),
+        (SandboxUnavailable("down"), Failure.SANDBOX_UNAVAILABLE),
+    ],
+)
+async def test_a_passing_problem_is_tried_later_and_reported_if_it_stays(
+    manual_bot: BotHarness, error: Exception, failure: Failure
+) -> None:
+    repo, issue, lease = await manual_bot.begin_run()
+    manual_bot.runner.answer = error
+    with pytest.raises(TryLater) as caught:
+        await manual_bot.parts.solve.handle(lease.run, lease)
+    assert caught.value.reason is failure
+    run = await manual_bot.parts.solve.fail(replace(lease.run, failure=failure), lease)
+    assert_told(repo, issue, run)
 
 
 async def test_who_may_not_write_is_refused_politely_once_a_day(manual_bot: BotHarness) -> None:
