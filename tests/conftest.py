@@ -12,6 +12,7 @@ pytest.register_assert_rewrite("tests.e2e", "tests.machines")
 pytest_plugins = (
     "tests.support.redis",
     "tests.support.hub",
+    "tests.support.server_settings",
     "tests.support.durations",
     "tests.support.no_paid_services",
     "tests.support.loop_watch",

@@ -6,9 +6,6 @@ import pytest
 from bot.server.app import create_app
 from bot.settings import Settings
 from tests.e2e.webhook.delivery import serving
-from tests.support.server_settings import runs, settings, storage
-
-__all__ = ["runs", "settings", "storage"]
 
 
 @pytest.fixture

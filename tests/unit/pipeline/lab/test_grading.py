@@ -19,6 +19,7 @@ from pipeline.store import DirStore
 from sandbox.frozen import replace
 from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.support.data.diffs import diff_of
+from tests.support.data.evaluation import edit
 from tests.support.data.solver_shop import Shop, open_shop
 
 SOURCE = "def count(prices):\n    return 7\n"
@@ -120,13 +121,6 @@ def test_instances_without_tests_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"instance_id": "a", "repo": "a/b", "base_commit": "1"}))
     with pytest.raises(BadData, match="line 1"):
         read_rows(path, GradedInstance)
-
-
-ORIGINAL = "def f(a):\n    return a\n"
-
-
-def edit(body: str) -> str:
-    return diff_of(ORIGINAL, ORIGINAL.replace("return a", body), "m.py")
 
 
 def dataset(edits: dict[str, str], right: set[str]) -> Dataset:

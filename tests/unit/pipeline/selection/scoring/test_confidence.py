@@ -20,13 +20,11 @@ from pipeline.selection.scoring.confidence import (
     weights_for,
 )
 from pipeline.selection.scoring.features import compute_text_evidence
-from tests.support.data.diffs import diff_of
-
-BASE = "def f(a):\n    return a\n"
+from tests.support.data.evaluation import edit
 
 
 def forms(*lines: str) -> list[CanonicalEdit]:
-    return [normalise(diff_of(BASE, BASE.replace("return a", line))) for line in lines]
+    return [normalise(edit(line)) for line in lines]
 
 
 def test_the_ranking_is_the_weighted_sum_of_the_evidence() -> None:

@@ -32,15 +32,9 @@ from pipeline.workflows.sampling import is_enough
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
 from tests.support.data.diffs import diff_of
+from tests.support.data.evaluation import edit
 
-BASE = "def f(a):\n    return a\n"
 METHODS: tuple[SelectionMethod, ...] = get_args(SelectionMethod)
-
-
-def edit(line: str) -> str:
-    return diff_of(BASE, BASE.replace("return a", line), "shop/f.py")
-
-
 ONE, TWO, THREE = edit("return a + 1"), edit("return a * 3"), edit("return max(a, 7)")
 FOUR = edit("return -a")
 
@@ -285,7 +279,7 @@ def table_of_sources(*made: tuple[str, tuple[str, str]]) -> VoteTable:
     candidates = tuple(
         Candidate(
             sample=number,
-            patch=Patch(diff=diff_of(BASE, BASE.replace("return a", line), "shop/f.py")),
+            patch=Patch(diff=edit(line)),
             test=TestScript(text=f"script {number}"),
             machine=machine,
             model=model,
