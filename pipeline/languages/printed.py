@@ -5,6 +5,7 @@ What each runner prints is data of its language; the output is untrusted.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from pydantic import Field
@@ -122,12 +123,13 @@ class Printed(Frozen):
         return ""
 
     def _cut(self, failure: str) -> str:
-        """A long failure without what lies between its beginning and what led to its error."""
-        errors = (re.search(pattern, failure, re.M) for pattern in self.errors)
-        found = next(filter(None, errors), None)
-        lines = failure.split("\n")
-        at = failure.count("\n", 0, found.start()) if found else 0
-        return "\n".join([*_leave_out_middle(lines[:at]), *lines[at:]])
+        """A long failure without what lies between its beginning, what led to its error, and to the
+        next ones of a chain."""
+        errors = ([*re.finditer(pattern, failure, re.M)] for pattern in self.errors)
+        starts = [one.start() for one in next(filter(None, errors), [])]
+        *before, last = (failure[a:b] for a, b in pairwise([0, *starts, len(failure)]))
+        cut = ("\n".join(_leave_out_middle(part.split("\n"))) for part in before)
+        return "".join([*cut, last])
 
 
 def drop_progress(prints: Sequence[Printed], output: str) -> str:

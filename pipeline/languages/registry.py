@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -46,6 +47,10 @@ NAMES: Final = {
 _UNKNOWN: Final = Language(Facts(name="", suffixes=(), manifests=()))
 _MOST_SCANNED: Final = 5000
 _LARGEST_SCANNED_BYTES: Final = 2_000_000
+_TELLS_NOTHING: Final = re.compile(
+    r"\W*exit(?:ed|s)?(?: with)?(?: code| status)?\W*\d+\W*|.*--?help\b.*", re.IGNORECASE
+)
+"""A last line that leaves the cause to those above it."""
 _OF_SERVICES: Final = re.compile(
     r"\.devcontainer(/[\w.-]+)?/devcontainer\.json|\.devcontainer\.json|\.readthedocs\.ya?ml"
 )
@@ -136,12 +141,17 @@ def passes_after(test: Reproduction) -> bool:
 
 
 def find_error(path: str, output: str) -> str:
-    """The first error that a run of the test file `path` printed, else its last line; its own
-    language's words first. Untrusted."""
+    """The first error that a run of the test file `path` printed, in its own language's words
+    first; else the last line that tells something, of a command's usage text the one above it.
+    Untrusted."""
     text = strip_ansi(output)
     found = (one.find_error(text) for one in _list_prints_near(path))
-    lines = (line.strip() for line in reversed(text.splitlines()))
-    return next(filter(None, (*found, *lines)), "")
+    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    if not path:
+        usage = (at for at, line in enumerate(lines) if line.casefold().startswith("usage"))
+        lines = lines[: next(usage, len(lines))] or lines[:1]
+    telling = (line for line in reversed(lines) if not _TELLS_NOTHING.fullmatch(line))
+    return next(filter(None, chain(found, telling, reversed(lines))), "")
 
 
 def find_counts(path: str, output: str) -> str:
