@@ -10,6 +10,7 @@ from functools import partial
 
 from pipeline import reasons
 from pipeline.concurrency import run_beside
+from pipeline.context.finder import CONTEXT_KEY
 from pipeline.data.code_places import Context
 from pipeline.data.presets import read_presets
 from pipeline.data.progress import FilesRead
@@ -35,6 +36,7 @@ from pipeline.workflows.outcome import (
 from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import Plan, plan, samples_sentence
 from pipeline.workflows.prove import Prover
+from pipeline.workflows.repo_conventions import note_habits
 from pipeline.workflows.reproduce import add_findings
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
 
@@ -96,6 +98,9 @@ class Solver:
         await r.begin("context", f"Looking through the files ({len(r.codebase.files):,}).")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
+        if "habits" not in r.options.without:  # what the models are shown besides
+            context = await note_habits(issue, context, r.codebase, r.options.exclude)
+            await r.store.save(CONTEXT_KEY, context)
         if context.search is None:
             context = await add_search(issue, context, r, self._models.prm)
         await r.begin("edits", samples_sentence(r.options, r.ceiling))

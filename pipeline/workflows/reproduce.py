@@ -65,7 +65,6 @@ from pipeline.selection.verdict import Judgement, list_said
 from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.store import Store, load_or_run
 from pipeline.workflows.abstain import abstain
-from pipeline.workflows.repo_conventions import note_habits
 from sandbox.frozen import replace as replace_fields
 
 _MOST_SHOWN = 60_000
@@ -127,8 +126,6 @@ class ReproductionStep:
         if candidate is None or verdict.chosen is None:
             raise ValueError("nothing was chosen")
         at, script = verdict.chosen, _pick_script(table, verdict.chosen)
-        exclude = self._resources.options.exclude
-        context = await note_habits(issue, context, self._codebase, exclude)
         places = await self._find_places(issue, table, at)
         runners = places.runners
         own = await self._climb(
