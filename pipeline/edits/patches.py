@@ -54,7 +54,7 @@ def refusal(
     allow_lock_files: bool = False,
 ) -> str | None:
     """Why `path` may not be edited, as a sentence for the model; None if it may be."""
-    for check in (check_form, _check_guarded):
+    for check in (check_form, check_guarded):
         if refused := check(path):
             return refused
     if refused := _check_file(path, files):
@@ -81,7 +81,8 @@ def check_form(path: str) -> str | None:
     return None
 
 
-def _check_guarded(path: str) -> str | None:
+def check_guarded(path: str) -> str | None:
+    """Why no edit of any repository may touch `path`, as `refusal` says."""
     # Windows and macOS also treat .GIT, ".git ", .git::$INDEX_ALLOCATION and GIT~1 as .git.
     parts = [part.casefold().split(":")[0].rstrip(" .") for part in path.split("/")]
     if any(part == ".git" or part.startswith("git~") for part in parts):

@@ -21,6 +21,7 @@ SkipReason = Literal[
     "generated",
     "LFS pointer",
     "lock file",
+    "may not change",
     "minified",
     "submodule",
     "symbolic link",

@@ -21,6 +21,7 @@ from pipeline.context.files.filters import (
 )
 from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter, estimate_tokens
 from pipeline.data.code_places import SourceFile
+from pipeline.edits.patches import check_guarded
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import main_language
 
@@ -192,6 +193,8 @@ def _filter_by_name(
             why = "submodule" if file.mode == SUBMODULE else "symbolic link"
         elif exclude.first_match(file.path):
             why = "excluded"
+        elif check_guarded(file.path):
+            why = "may not change"
         why = why or _name_reason(file.path, attributes.get(file.path, {}))
         if why is None and file.size > MAX_BYTES:
             why = "too large"

@@ -33,6 +33,7 @@ async def test_every_entry_is_a_source_or_is_left_out_with_its_reason(tmp_path: 
         "Makefile": "all:\n",
         "odd.xyz": "a language of its own\n",
         "README.md": "# Read\n",
+        ".github/capuchin.yml": "test: pytest\n",
         "table.csv": "1,2\n",
         "blob.py": b"\0\1",
         "a.pb.go": "package a\n",
@@ -59,6 +60,7 @@ async def test_every_entry_is_a_source_or_is_left_out_with_its_reason(tmp_path: 
     sources = await find_sources(codebase)
     assert names(sources) == ["b.py", "Makefile", "a.go", "odd.xyz"]
     assert reasons(sources) == {
+        ".github/capuchin.yml": "may not change",
         "README.md": "documentation",
         "a.min.js": "minified",
         "a.pb.go": "generated",
@@ -138,12 +140,13 @@ async def test_linguist_attributes_overrule_guesses_nested_and_negated(tmp_path:
         },
     )
     sources = await find_sources(codebase)
-    assert names(sources) == ["old/keep.py", "vendor/ours/a.py", ".gitattributes", "f.c", "g.md",
-                              "sub/.gitattributes"]  # fmt: skip
+    assert names(sources) == ["old/keep.py", "vendor/ours/a.py", "f.c", "g.md"]
     assert reasons(sources) == {
+        ".gitattributes": "may not change",
         "c.gen.py": "generated",
         "h.go": "generated",
         "old/d.py": "vendored",
+        "sub/.gitattributes": "may not change",
         "sub/e.c": "generated",
         "vendor/theirs/b.py": "vendored",
     }
