@@ -396,9 +396,10 @@ class Judge:
         verdict = self._limit_confidence(replace(verdict, flaky=table.flaky))
         await self._store.save(f"verdict/{verdict.method}", verdict)
         if verdict.chosen is not None:
-            name = name_edits(table, verdict.order)[verdict.chosen]
+            # Its letter changes with the order.
+            name = table.candidates[verdict.chosen].name
             sure = f"{verdict.confidence:.0%} likely to be right"
-            self._workspace.say(f"Edit {name} is chosen: {sure}.")
+            self._workspace.say(f"Chosen: {name}, {sure}.")
         return Judgement(table, verdict, standings)
 
 

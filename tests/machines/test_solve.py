@@ -379,7 +379,7 @@ async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
     began = [event.stage for event in shop.events if isinstance(event, StageBegan)]
     assert list(dict.fromkeys(began)) == ["context", "edits", "choice", "reproduction"]
     assert any("1 of 1 sample" in line for line in shop.said)
-    assert [line for line in shop.said if "edit a is chosen" in line.lower()]
+    assert any("Chosen: the edit of sample 1, " in line for line in shop.said)
 
 
 async def test_what_a_resumed_run_finds_is_counted_again(shop: Shop) -> None:
