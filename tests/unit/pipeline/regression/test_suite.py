@@ -103,6 +103,7 @@ def test_runs_side_by_side_are_counted_together_until_the_last_of_them_ends(
     reporter.end("other", chosen, 156)  # a limit ended it: what was expected of it does not stay
     reporter.count("one", chosen, 80, 767)
     assert told[-1].counted == (236, 923, "tests")
+    assert "(1 run ended): 236 of 923" in told[-1].text, "or the count jumps for no reason"
     reporter.end("one", chosen, 767)
     assert ("923" in told[-1].text, told[-1].counted) == (True, None)
     reporter.count("", whole, 1, 0)
