@@ -325,7 +325,7 @@ class _Ladder:
                 health = await self._check.check(sandbox, store)
                 summary = state_python(way.summary, health.python)
                 if found := await task.engine.read_installation(image):
-                    summary = state_day(summary, found.as_of)
+                    summary = state_day(summary, found.as_of, found.later)
                     health = replace(health, cut=found.cut)
                 tried = replace(tried, health=health, summary=summary)
         return replace(tried, seconds=time.monotonic() - began)

@@ -1,7 +1,7 @@
 """The attempts to make an environment, with their results: plain data, saved with the run."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from pydantic import Field
@@ -235,12 +235,15 @@ def state_found(summary: str, log: str) -> str:
     return state_day(summary, days[-1] if days else "")
 
 
-def state_day(summary: str, as_of: str) -> str:
-    """`summary` with the last day of the index that really counted: `as_of`, `YYYY-MM-DD`."""
+def state_day(summary: str, as_of: str, later: Collection[str] = ()) -> str:
+    """`summary` with the last day of the index that really counted: `as_of`, `YYYY-MM-DD`, and the
+    packages for which `later` ones did."""
     planned = _DAY.search(summary)
-    if planned is None or not as_of or as_of == planned[1]:
+    if planned is None or not as_of:
         return summary
-    return f"{summary[: planned.start()]}packages as of {as_of}{summary[planned.end() :]}"
+    day = planned[0] if as_of == planned[1] else f"packages as of {as_of}"
+    newer = f" (newer: {join_names(sorted(later), 5)})" if later else ""
+    return f"{summary[: planned.start()]}{day}{newer}{summary[planned.end() :]}"
 
 
 def best_of(tried: tuple[TriedAttempt, ...]) -> int | None:

@@ -89,6 +89,7 @@ class PlannedEngine:
             attempt=image,
             as_of=self.as_of,
             cut=self.cut,
+            later={"six": "2023-09-01"},
             version="1.2",
             distributions=("pytest==5.4", "../evil"),
         )

@@ -215,6 +215,7 @@ RECORD = EnvironmentRecord(
     chosen=1,
     installation=Installation(
         python="3.8.20", version="1.2", commands=("uv pip install .",),
+        as_of="2023-07-21", later={"six": "2023-09-01"},
         left_out=(LeftOut(requirement="pylibmc", reason="it needs libmemcached"),),
     ),
     given_up=HOSTILE,
@@ -232,6 +233,7 @@ def test_the_report_says_which_attempt_serves_and_how_well() -> None:
     text = render_environment(RECORD)
     assert "The environment does not work." in text
     assert "<script>" not in text
+    assert "packages as of 2023-07-21, later ones of six." in text
     assert "could not be installed:\n\n- `pylibmc`: it needs libmemcached\n" in text
     assert "\n- Python 3.8: not installed: " in text
     assert "\n- Today's packages: this is the environment that was used.\n" in text
