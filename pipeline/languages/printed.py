@@ -126,7 +126,8 @@ class Printed(Frozen):
         """A long failure without what lies between its beginning, what led to its error, and to the
         next ones of a chain."""
         errors = ([*re.finditer(pattern, failure, re.M)] for pattern in self.errors)
-        starts = [one.start() for one in next(filter(None, errors), [])]
+        found = next(filter(None, errors), list[re.Match[str]]())
+        starts = [one.start() for one in found]
         *before, last = (failure[a:b] for a, b in pairwise([0, *starts, len(failure)]))
         cut = ("\n".join(_leave_out_middle(part.split("\n"))) for part in before)
         return "".join([*cut, last])

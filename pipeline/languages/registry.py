@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -151,7 +150,7 @@ def find_error(path: str, output: str) -> str:
         usage = (at for at, line in enumerate(lines) if line.casefold().startswith("usage"))
         lines = lines[: next(usage, len(lines))] or lines[:1]
     telling = (line for line in reversed(lines) if not _TELLS_NOTHING.fullmatch(line))
-    return next(filter(None, chain(found, telling, reversed(lines))), "")
+    return next(filter(None, (*found, *telling, *lines[::-1])), "")
 
 
 def find_counts(path: str, output: str) -> str:
