@@ -47,7 +47,7 @@ _UNKNOWN: Final = Language(Facts(name="", suffixes=(), manifests=()))
 _MOST_SCANNED: Final = 5000
 _LARGEST_SCANNED_BYTES: Final = 2_000_000
 _TELLS_NOTHING: Final = re.compile(
-    r"\W*exit(?:ed|s)?(?: with)?(?: code| status)?\W*\d+\W*|.*--?help\b.*", re.IGNORECASE
+    r"(?i)\W*exit(ed|s)?( with)?( code| status)?\W*\d+\W*|.*-help\b.*"
 )
 """A last line that leaves the cause to those above it."""
 _OF_SERVICES: Final = re.compile(
@@ -140,9 +140,8 @@ def passes_after(test: Reproduction) -> bool:
 
 
 def find_error(path: str, output: str) -> str:
-    """The first error that a run of the test file `path` printed, in its own language's words
-    first; else the last line that tells something, of a command's usage text the one above it.
-    Untrusted."""
+    """The first error that a run of the test file `path` printed, its own language's words first;
+    else the last line that tells something, above a command's usage text. Untrusted."""
     text = strip_ansi(output)
     found = (one.find_error(text) for one in _list_prints_near(path))
     lines = [line for line in map(str.strip, text.splitlines()) if line]

@@ -70,9 +70,8 @@ def describe_counts(runs: Collection[RunCount]) -> Doing:
         return Doing(f"Ran {text}: {pluralize(begun, 'result')}.")
     is_known = all(run.total >= run.begun for run in runs)
     begun_of = f"{begun:,} of {pluralize(total, 'test')}" if is_known else pluralize(begun, "test")
-    # What a limit left out of a run is counted no more.
-    done = sum(run.ended for run in runs)
-    text += f" ({pluralize(done, 'run')} ended)" if done else ""
+    if done := sum(run.ended for run in runs):  # what a limit left out of one counts no more
+        text += f" ({pluralize(done, 'run')} ended)"
     return Doing(
         f"Running {text}: {begun_of} begun.", Count(begun, total, "tests") if is_known else None
     )

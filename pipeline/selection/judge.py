@@ -396,8 +396,7 @@ class Judge:
         verdict = self._limit_confidence(replace(verdict, flaky=table.flaky))
         await self._store.save(f"verdict/{verdict.method}", verdict)
         if verdict.chosen is not None:
-            # Its letter changes with the order.
-            name = table.candidates[verdict.chosen].name
+            name = table.candidates[verdict.chosen].name  # its letter changes with the order
             sure = f"{verdict.confidence:.0%} likely to be right"
             self._workspace.say(f"Chosen: {name}, {sure}.")
         return Judgement(table, verdict, standings)

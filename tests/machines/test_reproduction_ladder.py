@@ -247,11 +247,9 @@ async def test_the_description_follows_the_commits_and_names_no_number_that_nobo
 async def test_an_entry_of_the_changelog_that_needs_an_unknown_number_is_told_of(
     tmp_path: Path,
 ) -> None:
-    files = {**FILES, "changelog/12.bugfix.rst": "It subtracts.\n", "AGENTS.md": "Test all.\n"}
-    shop = await open_shop(tmp_path, files)
+    shop = await open_shop(tmp_path, {**FILES, "changelog/12.bugfix.rst": "It subtracts.\n"})
     result, model = await rung(shop, EXTENSION)
     context = await load_context(DirStore(shop.folder / "store"))
     assert context == result.evidence.context, "a report lists all that the models were shown"
-    assert "AGENTS.md" in result.evidence.context.beside
     assert "Write no entry" in model.conversations["editing/0"][0].text
     assert result.evidence.context.numbered_entries == "changelog"
