@@ -46,9 +46,7 @@ NAMES: Final = {
 _UNKNOWN: Final = Language(Facts(name="", suffixes=(), manifests=()))
 _MOST_SCANNED: Final = 5000
 _LARGEST_SCANNED_BYTES: Final = 2_000_000
-_TELLS_NOTHING: Final = re.compile(
-    r"(?i)\W*exit(ed|s)?( with)?( code| status)?\W*\d+\W*|.*-help\b.*"
-)
+_TELLS_NOTHING: Final = re.compile(r"(?i)\W*exit\w*( with)?( code| status)?\W*\d+\W*|.*-help\b.*")
 """A last line that leaves the cause to those above it."""
 _OF_SERVICES: Final = re.compile(
     r"\.devcontainer(/[\w.-]+)?/devcontainer\.json|\.devcontainer\.json|\.readthedocs\.ya?ml"

@@ -397,8 +397,7 @@ class Judge:
         await self._store.save(f"verdict/{verdict.method}", verdict)
         if verdict.chosen is not None:
             name = table.candidates[verdict.chosen].name  # its letter changes with the order
-            sure = f"{verdict.confidence:.0%} likely to be right"
-            self._workspace.say(f"Chosen: {name}, {sure}.")
+            self._workspace.say(f"Chosen: {name}, {verdict.confidence:.0%} likely to be right.")
         return Judgement(table, verdict, standings)
 
 

@@ -233,8 +233,7 @@ async def test_one_of_several_that_cannot_be_installed_is_left_out_but_an_edit_m
     told = told.replace(f"{tmp_path}", "/opt/env")
     why = f"`{fails}` could not be installed, and is left out: go: error: no such module."
     assert list(explain_left_out(told)) == ([] if left_out else [why])
-    used = "no such flag\nUsage: go [-v]\n  -v  tells more"
-    told = told.replace("go: error: no such module", used)
+    told = told.replace("go: error: no such module", "no such flag\nUsage: go [-v]\n  -v  tells")
     why = why.replace("go: error: no such module", "no such flag")
     assert list(explain_left_out(told)) == ([] if left_out else [why])
 

@@ -154,8 +154,7 @@ def test_a_long_chain_of_calls_is_shown_by_its_ends() -> None:
     shown = shorten_failures(output)
     assert len(shown.split("\n")) < 100
     assert "E   OSError: no network" in shown
-    chain = f"E   KeyError: 'net'\n\nDuring handling of it, another one occurred:\n{frames}"
-    shown = shorten_failures(output.replace(frames, f"{frames}{chain}"))
+    shown = shorten_failures(output.replace(frames, f"{frames}E   KeyError: 'net'\n\n{frames}"))
     assert len(shown.split("\n")) < 200
     assert shown.index("E   KeyError: 'net'") < shown.index("E   OSError: no network")
 
