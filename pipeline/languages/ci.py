@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from posixpath import normpath
 from typing import Any, Final
@@ -28,7 +28,7 @@ _ODD: Final = re.compile(
 """Matches values of a matrix whose entry does more, or other, than run the tests here."""
 NOT_SETUP: Final = re.compile(
     r"\$\{\{|\b(sudo|apt|apt-get|brew|choco|docker|codecov|coveralls|secrets)\b"
-    r"|^(echo|cd|set|exit|if|then|else|elif|fi|for|while|do|done|case|esac|[{}])(\s|$)"
+    r"|^(echo|export|cd|set|exit|if|then|else|elif|fi|for|while|do|done|case|esac|[{}])(\s|$)"
 )
 """Lines that a build without rights cannot run, or that need what CI alone has; and parts of a
 shell's longer forms."""
@@ -64,11 +64,15 @@ _ELSEWHERE: Final = re.compile(
 )
 """A package manager that is told in which folder it works."""
 _ASSIGNED: Final = re.compile(
-    r"(?:export )?([A-Za-z_]\w{0,99})=([^\s'\"`$]{0,200}|\"[^\"]{0,200}\"|'[^']{0,200}'"
+    r"(export )?([A-Za-z_]\w{0,99})=([^\s'\"`$]{0,200}|\"[^\"]{0,200}\"|'[^']{0,200}'"
     r"|`[^`]{0,200}`|\$\([^()]{0,200}\))"
 )
+_FOR_LATER: Final = re.compile(
+    r"echo ['\"]?([A-Za-z_]\w{0,99})=([^'\"`$>]{0,200})['\"]? ?>> ?['\"]?\$\{?GITHUB_ENV\}?['\"]?"
+)
+"""Sets a variable for the steps that follow."""
 _USED: Final = re.compile(r"\$(?:\{(?=\w{1,100}\}))?([A-Za-z_]\w{0,99})\}?")
-NO_MATRIX: Final[Mapping[str, Sequence[str]]] = {}
+NO_MATRIX: Final[Mapping[str, str]] = {}
 LONGEST_LINE: Final = 2000
 MOST_LINES: Final = 2000
 
@@ -119,8 +123,8 @@ def jobs_of(texts: Mapping[str, str], runs_tests: re.Pattern[str]) -> Iterator[C
         script = list(script_lines(own.get("script")))
         if any(runs_tests.search(line) for line in script):
             lines = (*(list(script_lines(own.get("before_script"))) or shared), *script)
-            env = literal_variables(gitlab.get("variables"), own.get("variables"))
-            told = tuple(follow("", lines))
+            told, exported = follow("", lines)
+            env = literal_variables(gitlab.get("variables"), own.get("variables"), exported)
             yield CiJob(".gitlab-ci.yml", told, env=env, setup_env=env)
     for path in filter(DEVCONTAINER.fullmatch, sorted(texts)):
         container = parse_json(re.sub(r"^[ \t]*//.*$", "", texts[path], flags=re.MULTILINE))
@@ -135,35 +139,43 @@ def _github_jobs(
     for name, job, document, inputs in _list_jobs(path, texts):
         steps = list(_list_steps(job, texts))
         shared = (document.get("env"), job.get("env"))
-        matrix = {**_read_matrix(job), **inputs}
+        values, entry = _read_matrix(job)
+        matrix = {**entry, **inputs}
         for key, said in (pair for level in shared for pair in entries(level).items()):
-            matrix[f"env.{key}"] = (_fill(str(said), matrix),)
+            matrix[f"env.{key}"] = _fill(str(said), matrix)
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
         if is_other and not SETUP_STEPS.fullmatch(path):
             continue
-        lines = (
-            pair
-            for step in steps
-            for pair in follow(_folder_of(step, job, document), _lines_of(step, matrix))
-        )
-        before = steps[: steps.index(testing[0])] if testing else steps
+        lines: list[tuple[str, str]] = []
+        levels: list[Any] = [*shared]
+        of_tests, later = [*shared], dict[str, str]()
+        for step in steps:
+            own, exported = follow(_folder_of(step, job, document), _lines_of(step, matrix), later)
+            lines += own
+            if step in testing[:1]:
+                levels += [{**later}]
+                of_tests += [{**later}, step.get("env"), exported]
+            elif len(of_tests) == len(shared):
+                levels += [step.get("env"), exported]
+            for said in filter(None, (_FOR_LATER.fullmatch(line) for _, line in own)):
+                later[said[1]] = matrix[f"env.{said[1]}"] = said[2].strip()
         yield CiJob(
             path,
             tuple(lines)[:MOST_LINES],
-            versions=dict(pair for step in steps for pair in _versions_of(step, matrix)),
-            env=literal_variables(
-                *shared, *(step.get("env") for step in testing[:1]), matrix=matrix
+            versions=dict(
+                pair
+                for step in steps
+                for pair in _versions_of(step, {**{k: (v,) for k, v in matrix.items()}, **values})
             ),
-            setup_env=literal_variables(
-                *shared, *(step.get("env") for step in before), matrix=matrix
-            ),
+            env=literal_variables(*of_tests, matrix=matrix),
+            setup_env=literal_variables(*levels, matrix=matrix),
         )
 
 
 def _list_jobs(
     path: str, texts: Mapping[str, str]
-) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any], dict[str, tuple[str, ...]]]]:
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any], dict[str, str]]]:
     """The jobs of a workflow by name, each with the workflow that it stands in; of one that calls
     another workflow of the repository those of that, with what it is given.
 
@@ -176,11 +188,11 @@ def _list_jobs(
         if called not in texts:
             yield name, job, document, {}
             continue
-        there, matrix = parse_yaml(texts[called]), _read_matrix(job)
+        there, (_, matrix) = parse_yaml(texts[called]), _read_matrix(job)
         stated = entries(entries(entries(there.get("on")).get("workflow_call")).get("inputs"))
         usual = {key: entries(value).get("default") for key, value in stated.items()}
         inputs = {
-            f"inputs.{key}": (_fill(value, matrix),)
+            f"inputs.{key}": _fill(value, matrix)
             for key, value in {**usual, **entries(job.get("with"))}.items()
             if isinstance(value, str)
         }
@@ -198,53 +210,70 @@ def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Ma
         yield from tables(entries(parse_yaml(said).get("runs")).get("steps")) or (step,)
 
 
-def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """All values of each key of the job's matrix, those of `include` last; what runs the tests on a
-    machine like this before fuzzing, other systems and other processors."""
+def _read_matrix(job: Mapping[str, Any]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """All values of each key of the job's matrix, those of `include` last, and the values of its
+    first entry, empty where it has none; what runs the tests on a machine like this before fuzzing,
+    other systems and other processors.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstrategymatrixinclude
+    """
     matrix = entries(entries(job.get("strategy")).get("matrix"))
 
     def is_odd(value: Any) -> bool:
         return any(map(_ODD.search, walk_scalars(value)))
 
     found = {
-        key: tuple(sorted(walk_scalars(value), key=is_odd))
+        key: values
         for key, value in matrix.items()
         if key not in ("include", "exclude")
+        if (values := tuple(sorted(walk_scalars(value), key=is_odd)))
     }
+    crossed = {key: values[0] for key, values in found.items()}
+    entry = {**crossed}
     for one in sorted(tables(matrix.get("include")), key=is_odd):
-        for key, value in one.items():
-            found[key] = (*found.get(key, ()), *walk_scalars(value))
-    return {key: values for key, values in found.items() if values}
+        values = {key: tuple(walk_scalars(value)) for key, value in one.items()}
+        own = {key: said[0] for key, said in values.items() if said}
+        if not entry or (crossed and {**own, **crossed} == {**crossed, **own}):
+            entry |= own
+        found |= {key: (*found.get(key, ()), *said) for key, said in values.items() if said}
+    return found, {**dict.fromkeys(found, ""), **entry}
 
 
-def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The commands of a step, with the first values of the matrix."""
+def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, str]) -> Iterator[str]:
+    """The commands of a step, with the values of one entry of the matrix."""
     for line in script_lines(step.get("run")):
         yield _fill(line, matrix)
 
 
-def _fill(text: str, matrix: Mapping[str, Sequence[str]]) -> str:
+def _fill(text: str, matrix: Mapping[str, str]) -> str:
     text = _WORKSPACE.sub(CHECKOUT, text)
-    filled = EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
+    filled = EXPRESSION.sub(lambda match: matrix.get(match[1], match[0]), text)
     return filled if len(filled) <= max(LONGEST_LINE, len(text)) else text
 
 
-def follow(folder: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def follow(
+    folder: str, lines: Iterable[str], given: Mapping[str, str] = NO_MATRIX
+) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
     """The lines of one shell that begins in `folder`, each with its own: `cd build`, `npm --prefix
-    web test`. A variable that it sets is read as what it stands for."""
-    known: dict[str, str] = {}
+    web test`; and what it exports. A variable that is `given`, or that it sets, is read as what it
+    stands for."""
+    known, exported = {**given}, dict[str, str]()
+    told: list[tuple[str, str]] = []
     for said in lines:
         line = _USED.sub(lambda match: known.get(match[1], match[0]), said)
         if len(line) > LONGEST_LINE:
             continue
         if assigned := _ASSIGNED.fullmatch(line):
-            known[assigned[1]] = assigned[2]
+            known[assigned[2]] = assigned[3]
+            if assigned[1] and not re.search("[$`]", assigned[3]):
+                exported[assigned[2]] = assigned[3].strip("'\"")
         if entered := re.fullmatch(r"cd\s+([\w.@+/-]{1,200})", line):
             folder = _enter(folder, entered[1])
-        elif told := _ELSEWHERE.fullmatch(line):
-            yield _enter(folder, told[2]), told[1] + told[3]
+        elif elsewhere := _ELSEWHERE.fullmatch(line):
+            told.append((_enter(folder, elsewhere[2]), elsewhere[1] + elsewhere[3]))
         else:
-            yield folder, line
+            told.append((folder, line))
+    return tuple(told), exported
 
 
 def _enter(folder: str, name: str) -> str:
@@ -284,9 +313,7 @@ def _folder_of(*places: Mapping[str, Any]) -> str:
     return ""
 
 
-def literal_variables(
-    *levels: Any, matrix: Mapping[str, Sequence[str]] = NO_MATRIX
-) -> dict[str, str]:
+def literal_variables(*levels: Any, matrix: Mapping[str, str] = NO_MATRIX) -> dict[str, str]:
     """The variables with a literal value, or one of the matrix that asks for nothing which this
     machine lacks, that are the tests' own; later levels take precedence."""
     found: dict[str, str] = {}

@@ -170,7 +170,7 @@ class Packages:
         """The starts behind a line; `script`: its name, if it is a whole script, and `more` what it
         is given. Each is expanded once."""
         split = [one.split("|")[0].strip() for one in split_commands(line[:2000])]
-        commands = list(follow(folder, filter(None, split)))
+        commands, _ = follow(folder, filter(None, split))
         before: dict[str, list[str]] = defaultdict(list)
         for number, (place, command) in enumerate(commands, 1):
             is_whole = len(split) == 1 and "|" not in line and place == folder

@@ -92,6 +92,22 @@ async def test_what_ci_says_by_a_matrix_or_a_variable_is_read_as_what_it_stands_
     assert variables == known
 
 
+async def test_what_steps_export_for_the_tests_is_set_for_them_and_one_entry_of_a_matrix_is_read(
+    tmp_path: Path,
+) -> None:
+    """Not what the shell of an earlier step exported, nor a key of an entry beside the first."""
+    files = {"go.mod": "module till\n", "till.go": "package till\n", PATH: TEXTS["EXPORTS"]}
+    said, _ = plan(tmp_path, files)
+    [line] = [one for one in said.recipe.steps if "prepare" in one]
+    sets = "export TILL_DATA=testdata TILL_DB='' TILL_SETUP=1 TILL_TAGS=a; "
+    assert line == f"{sets}bash -c 'sh prepare testdata' || true"
+    assert not any("GITHUB_ENV" in one or "'export" in one for one in said.recipe.steps)
+    commands, variables = await read(tmp_path, files)
+    assert commands[0] == ("go", "test", "-json", "./testdata/...")
+    assert variables == {"TILL_DATA": "testdata", "TILL_MODE": "strict", "TILL_DB": "",
+                         "TILL_TAGS": "a", "TILL_COPY": "testdata"}  # fmt: skip
+
+
 def test_what_a_shell_sets_is_read_where_it_is_used() -> None:
     """Each line runs in a shell of its own: fmt's `--parallel $threads` knew no bound."""
     said = [
@@ -101,13 +117,13 @@ def test_what_a_shell_sets_is_read_where_it_is_used() -> None:
         "cmake --build . -j $threads",
         "x ${N}$T",
     ]
-    told = [line for _, line in follow("", said)]
+    told = [line for _, line in follow("", said)[0]]
     assert told[-2:] == ["cmake --build . -j `nproc`", "x 1$T"]
 
 
 def test_a_variable_that_doubles_itself_stays_short() -> None:
     said = ["A=aa", *["A=$A$A"] * 40, f"echo {'$A' * 900}", "make"]
-    told = [line for _, line in follow("", said)]
+    told = [line for _, line in follow("", said)[0]]
     assert max(map(len, told)) < 1000
     assert told[-1] == "make"
 
