@@ -201,7 +201,7 @@ def parse_imports(output: str, mark: str) -> Health:
 
 def explain_left_out(output: str) -> Iterator[str]:
     """What `tail` prints of files of `LEFT_OUT`, as a sentence for each project."""
-    for text in re.split(rf"^==> {LEFT_OUT}\d+ <==\n", output, flags=re.MULTILINE)[1:]:
+    for text in re.split(rf"^==> {LEFT_OUT}\S+ <==\n", output, flags=re.MULTILINE)[1:]:
         folder, _, log = text.partition("\n==> /dev/null")[0].partition("\n")
         cause = find_cause(log) or find_error("", log)
         yield f"`{folder}` could not be installed, and is left out: {cause[:200].rstrip('.')}."

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from pipeline.environment.health import Grade, Health, Rank
-from prompts.text import agree, join_names
+from prompts.text import agree, join_names, strip_ansi
 from sandbox.environment.recipe import Installation
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import Frozen, replace
@@ -69,7 +69,7 @@ _OWN_SCRIPT: Final = re.compile(
 
 def find_cause(log: str) -> str:
     """The last line of an installation's log that names an error; empty if none does."""
-    lines = (line for line in log.splitlines() if not _TO_REPORT.search(line))
+    lines = (line for line in strip_ansi(log).splitlines() if not _TO_REPORT.search(line))
     told = [line.strip() for line in lines if _ERROR.search(line[:_LINE])]
     told = _OF_NPM.findall(log)[:1] or told
     return told[-1][:_LINE] if told else ""
