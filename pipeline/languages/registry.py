@@ -21,7 +21,7 @@ from pipeline.languages.node.node import Node
 from pipeline.languages.printed import Printed
 from pipeline.languages.python.packages import find_packages
 from pipeline.languages.python.python import Python
-from pipeline.languages.roots import cut_root, list_projects
+from pipeline.languages.roots import IS_DATA, cut_root, list_projects
 from prompts.text import strip_ansi
 from sandbox.program import Execution
 
@@ -251,9 +251,9 @@ async def list_tests(codebase: Codebase) -> dict[str, tuple[str, ...]]:
         found |= {
             path: names
             for path, names in listed.items()
-            if any(path.startswith(f"{folder}/") for folder in own if folder)
+            if any(path.startswith(f"{folder}/".lstrip("/")) for folder in own)
         }
-    return found
+    return {path: names for path, names in found.items() if not IS_DATA.search(path)}
 
 
 async def make_suite_fail(codebase: Codebase, nonce: str) -> dict[str, bytes]:

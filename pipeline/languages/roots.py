@@ -11,9 +11,16 @@ from pipeline.languages.manifests import Manifests
 _NOT_PROJECTS: Final = re.compile(
     r"(?:^|/)(?:tests?(?:[-_]?(?:data|files|cases|fixtures|inputs?|outputs?))?|testing"
     r"|docs?|examples?|samples?|demos?|bench(?:marks?)?|tools?|scripts|ci|vendor|third_party"
-    r"|fixtures?|build|templates?|requirements|_[^/]*)(?:/|$)",
+    r"|fixtures?|snap(?:shot)?s?(?:[-_]tests?)?|build|templates?|requirements|_[^/]*)(?:/|$)",
     re.IGNORECASE,
 )
+
+IS_DATA: Final = re.compile(
+    r"(?:^|/)(?:tests?[-_]?(?:data|fixtures|inputs?|outputs?)|_*fixtures?_*"
+    r"|snap(?:shot)?s?[-_]tests?)/",
+    re.IGNORECASE,
+)
+"""Matches paths of what tests read, with tests among it that nobody runs."""
 
 
 def find_folder(

@@ -12,6 +12,7 @@ from tests.support.data.repositories import make_codebase
 from tests.support.planned_engine import check_health
 
 GO = "package a\n\nfunc TestA(t *testing.T) {}\n"
+JS = "test('a', () => {})\n"
 JUNIT = "import org.junit.jupiter.api.Test;\nclass AppTest {\n    @Test void adds() {}\n}\n"
 TWO_MODULES = {
     **{f"{name}/go.mod": f"module kiln.test/{name}\n" for name in ("api", "lib")},
@@ -86,9 +87,12 @@ async def test_what_reported_is_told_by_the_names_of_tests_and_files(
 
 
 async def test_a_manifest_among_the_inputs_of_tests_makes_no_project(tmp_path: Path) -> None:
-    inputs = ("testdata/Cargo.toml", "lib/test-data/a/package.json", "fixture/pom.xml")
-    ground = await survey(await make_codebase(tmp_path, dict.fromkeys(["go.mod", *inputs], "")))
+    files = dict.fromkeys(("go.mod", "lib/test-data/a/package.json", "fixture/pom.xml"), "")
+    files |= {"testdata/Cargo.toml": "", "testdata/a_test.go": GO, "a_test.go": GO}
+    files |= {"package.json": "", "snap-tests/a/package.json": "", "snap-tests/a/a.test.js": JS}
+    ground = await survey(await make_codebase(tmp_path, {**files, "web/b.test.js": JS}))
     assert ground.projects == ("",)
+    assert {*ground.tests} == {"a_test.go", "web/b.test.js"}
 
 
 async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> None:
@@ -107,6 +111,7 @@ async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> 
         (("go.mod", "sdk/go.mod"), "", ()),
         (("go.mod", "web/package.json", "docs/package.json"), "", ("web",)),
         (("api/pom.xml", "web/package.json"), "api", ("api", "web")),
+        (("api/requirements.txt", "web/package.json"), "web", ("api", "web")),
     ],
 )
 async def test_projects_that_are_not_installed_are_named(
