@@ -71,6 +71,10 @@ _FOR_LATER: Final = re.compile(
     r"echo ['\"]?([A-Za-z_]\w{0,99})=([^'\"`$>]{0,200})['\"]? ?>> ?['\"]?\$\{?GITHUB_ENV\}?['\"]?"
 )
 """Sets a variable for the steps that follow."""
+_COMPARED: Final = re.compile(
+    r"(?:matrix\.)?([\w.-]{1,100}) ?([!=]=) ?'([^']{0,100})'"
+    r"|(!?)(?:startsWith|contains)\((?:matrix\.)?([\w.-]{1,100}), ?'([^']{0,100})'\)"
+)
 _USED: Final = re.compile(r"\$(?:\{(?=\w{1,100}\}))?([A-Za-z_]\w{0,99})\}?")
 NO_MATRIX: Final[Mapping[str, str]] = {}
 LONGEST_LINE: Final = 2000
@@ -137,29 +141,30 @@ def _github_jobs(
     path: str, texts: Mapping[str, str], runs_tests: re.Pattern[str]
 ) -> Iterator[CiJob]:
     for name, job, document, inputs in _list_jobs(path, texts):
-        steps = list(_list_steps(job, texts))
         shared = (document.get("env"), job.get("env"))
         values, entry = _read_matrix(job)
         matrix = {**entry, **inputs}
         for key, said in (pair for level in shared for pair in entries(level).items()):
             matrix[f"env.{key}"] = _fill(str(said), matrix)
+        steps = [step for step in _list_steps(job, texts) if _may_run(step, matrix)]
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
+        is_other = is_other or _ODD.search(_fill(str(job.get("runs-on")), matrix))
         if is_other and not SETUP_STEPS.fullmatch(path):
             continue
         lines: list[tuple[str, str]] = []
         levels: list[Any] = [*shared]
         of_tests, later = [*shared], dict[str, str]()
         for step in steps:
+            given = {**later}
             own, exported = follow(_folder_of(step, job, document), _lines_of(step, matrix), later)
             lines += own
             if step in testing[:1]:
-                levels += [{**later}]
-                of_tests += [{**later}, step.get("env"), exported]
+                levels += [given]
+                of_tests += [given, step.get("env"), exported]
             elif len(of_tests) == len(shared):
                 levels += [step.get("env"), exported]
-            for said in filter(None, (_FOR_LATER.fullmatch(line) for _, line in own)):
-                later[said[1]] = matrix[f"env.{said[1]}"] = said[2].strip()
+            matrix |= {f"env.{key}": value for key, value in later.items()}
         yield CiJob(
             path,
             tuple(lines)[:MOST_LINES],
@@ -210,6 +215,19 @@ def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Ma
         yield from tables(entries(parse_yaml(said).get("runs")).get("steps")) or (step,)
 
 
+def _may_run(step: Mapping[str, Any], matrix: Mapping[str, str]) -> bool:
+    """Whether the condition of a step holds here, as far as it is read."""
+    said, known = str(step.get("if") or ""), {**matrix, "runner.os": "Linux"}
+    if "||" in said or "!(" in said:
+        return True
+    for name, sign, value, no, of, part in _COMPARED.findall(said):
+        if name in known and (known[name].lower() == value.lower()) is (sign == "!="):
+            return False
+        if of in known and (part.lower() in known[of].lower()) is bool(no):
+            return False
+    return True
+
+
 def _read_matrix(job: Mapping[str, Any]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """All values of each key of the job's matrix, those of `include` last, and the values of its
     first entry, empty where it has none; what runs the tests on a machine like this before fuzzing,
@@ -252,18 +270,23 @@ def _fill(text: str, matrix: Mapping[str, str]) -> str:
 
 
 def follow(
-    folder: str, lines: Iterable[str], given: Mapping[str, str] = NO_MATRIX
+    folder: str, lines: Iterable[str], later: dict[str, str] | None = None
 ) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
     """The lines of one shell that begins in `folder`, each with its own: `cd build`, `npm --prefix
-    web test`; and what it exports. A variable that is `given`, or that it sets, is read as what it
-    stands for."""
-    known, exported = {**given}, dict[str, str]()
+    web test`; and what it exports. A variable that `later` holds, or that it sets, is read as what
+    it stands for; what it sets for the shells after it is added to `later`. What it sets under a
+    condition is not known."""
+    later = {} if later is None else later
+    known, exported, within = {**later}, dict[str, str](), 0
     told: list[tuple[str, str]] = []
     for said in lines:
         line = _USED.sub(lambda match: known.get(match[1], match[0]), said)
         if len(line) > LONGEST_LINE:
             continue
-        if assigned := _ASSIGNED.fullmatch(line):
+        within += bool(re.match(r"(?:if|case)\s", line)) - (line in {"fi", "esac"})
+        if within < 1 and (handed := _FOR_LATER.fullmatch(line)):
+            later[handed[1]] = handed[2].strip()
+        if within < 1 and (assigned := _ASSIGNED.fullmatch(line)):
             known[assigned[2]] = assigned[3]
             if assigned[1] and not re.search("[$`]", assigned[3]):
                 exported[assigned[2]] = assigned[3].strip("'\"")

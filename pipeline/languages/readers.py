@@ -53,7 +53,7 @@ class Outcomes:
 
 _NOTHING = re.compile(
     r"\bno tests? (?:was |were |files? )?(?:found|ran|run|to run|collected|executed|specified)\b"
-    r"|\bno tests? (?:(?:is|are) available|defined)"
+    r"|\bno tests? (?:(?:is|are) available|defined|match(?:es)?)\b"
     r"|(?<![\d.,])0 (?:tests?|pass(?:ed|ing)|specs?|examples)\b(?! fail)"
     r"|(?:\btests(?: run)?:?|# (?:TOTAL|PASS):) {1,9}0\b(?![.,]\d| fail)|^1\.\.0\b",
     re.IGNORECASE | re.MULTILINE,

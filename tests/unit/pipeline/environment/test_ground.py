@@ -126,6 +126,7 @@ NOTHING = (
     *("No tests were found!!!", "Error: no test specified", "1..0", "No tests found, exiting"),
     *("Tests  0", "There are no tests to run", "  0 passing (1ms)", "# TOTAL: 0"),
     *("No tests defined.", "ok | 0 passed", "2: 0 tests passed, 0 failed", "Ran 0 tests in 0.1s"),
+    "No test matches the given testcase filter `x` in till.dll",
 )
 
 

@@ -95,7 +95,8 @@ async def test_what_ci_says_by_a_matrix_or_a_variable_is_read_as_what_it_stands_
 async def test_what_steps_export_for_the_tests_is_set_for_them_and_one_entry_of_a_matrix_is_read(
     tmp_path: Path,
 ) -> None:
-    """Not what the shell of an earlier step exported, nor a key of an entry beside the first."""
+    """Not what the shell of an earlier step exported, a condition may prevent, or what stands in
+    steps and jobs of another system, nor a key of an entry beside the first."""
     files = {"go.mod": "module till\n", "till.go": "package till\n", PATH: TEXTS["EXPORTS"]}
     said, _ = plan(tmp_path, files)
     [line] = [one for one in said.recipe.steps if "prepare" in one]
