@@ -2,8 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from posixpath import normpath
 from typing import Any, Final
 
@@ -76,7 +77,8 @@ _COMPARED: Final = re.compile(
     r"|(!?)(?:startsWith|contains)\((?:matrix\.)?([\w.-]{1,100}), ?'([^']{0,100})'\)"
 )
 _USED: Final = re.compile(r"\$(?:\{(?=\w{1,100}\}))?([A-Za-z_]\w{0,99})\}?")
-NO_MATRIX: Final[Mapping[str, str]] = {}
+Matrix = Mapping[str, Sequence[str]]
+NO_MATRIX: Final[Matrix] = {}
 LONGEST_LINE: Final = 2000
 MOST_LINES: Final = 2000
 
@@ -142,45 +144,37 @@ def _github_jobs(
 ) -> Iterator[CiJob]:
     for name, job, document, inputs in _list_jobs(path, texts):
         shared = (document.get("env"), job.get("env"))
-        values, entry = _read_matrix(job)
-        matrix = {**entry, **inputs}
+        matrix = {**_read_matrix(job), **inputs}
         for key, said in (pair for level in shared for pair in entries(level).items()):
-            matrix[f"env.{key}"] = _fill(str(said), matrix)
+            matrix[f"env.{key}"] = (_fill(str(said), matrix),)
         steps = [step for step in _list_steps(job, texts) if _may_run(step, matrix)]
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
-        is_other = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}") or not testing
-        is_other = is_other or _ODD.search(_fill(str(job.get("runs-on")), matrix))
-        if is_other and not SETUP_STEPS.fullmatch(path):
+        is_named = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}")
+        is_odd = _ODD.search(_fill(str(job.get("runs-on")), matrix))
+        if (is_named or is_odd or not testing) and not SETUP_STEPS.fullmatch(path):
             continue
         lines: list[tuple[str, str]] = []
-        levels: list[Any] = [*shared]
-        of_tests, later = [*shared], dict[str, str]()
+        told: list[tuple[Any, ...]] = []
+        later: dict[str, str] = {}
         for step in steps:
             given = {**later}
             own, exported = follow(_folder_of(step, job, document), _lines_of(step, matrix), later)
             lines += own
-            if step in testing[:1]:
-                levels += [given]
-                of_tests += [given, step.get("env"), exported]
-            elif len(of_tests) == len(shared):
-                levels += [step.get("env"), exported]
-            matrix |= {f"env.{key}": value for key, value in later.items()}
+            told.append((given, step.get("env"), exported))
+            matrix |= {f"env.{key}": (value,) for key, value in later.items()}
+        at = steps.index(testing[0]) if testing else len(steps)
         yield CiJob(
             path,
             tuple(lines)[:MOST_LINES],
-            versions=dict(
-                pair
-                for step in steps
-                for pair in _versions_of(step, {**{k: (v,) for k, v in matrix.items()}, **values})
-            ),
-            env=literal_variables(*of_tests, matrix=matrix),
-            setup_env=literal_variables(*levels, matrix=matrix),
+            versions=dict(pair for step in steps for pair in _versions_of(step, matrix)),
+            env=literal_variables(*shared, *chain(*told[at : at + 1]), matrix=matrix),
+            setup_env=literal_variables(*shared, *chain(*told[:at]), matrix=matrix),
         )
 
 
 def _list_jobs(
     path: str, texts: Mapping[str, str]
-) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any], dict[str, str]]]:
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any], dict[str, tuple[str, ...]]]]:
     """The jobs of a workflow by name, each with the workflow that it stands in; of one that calls
     another workflow of the repository those of that, with what it is given.
 
@@ -193,11 +187,11 @@ def _list_jobs(
         if called not in texts:
             yield name, job, document, {}
             continue
-        there, (_, matrix) = parse_yaml(texts[called]), _read_matrix(job)
+        there, matrix = parse_yaml(texts[called]), _read_matrix(job)
         stated = entries(entries(entries(there.get("on")).get("workflow_call")).get("inputs"))
         usual = {key: entries(value).get("default") for key, value in stated.items()}
         inputs = {
-            f"inputs.{key}": _fill(value, matrix)
+            f"inputs.{key}": (_fill(value, matrix),)
             for key, value in {**usual, **entries(job.get("with"))}.items()
             if isinstance(value, str)
         }
@@ -215,23 +209,23 @@ def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Ma
         yield from tables(entries(parse_yaml(said).get("runs")).get("steps")) or (step,)
 
 
-def _may_run(step: Mapping[str, Any], matrix: Mapping[str, str]) -> bool:
+def _may_run(step: Mapping[str, Any], matrix: Matrix) -> bool:
     """Whether the condition of a step holds here, as far as it is read."""
-    said, known = str(step.get("if") or ""), {**matrix, "runner.os": "Linux"}
+    said, known = str(step.get("if") or ""), {**matrix, "runner.os": ("Linux",)}
     if "||" in said or "!(" in said:
         return True
     for name, sign, value, no, of, part in _COMPARED.findall(said):
-        if name in known and (known[name].lower() == value.lower()) is (sign == "!="):
+        if name in known and (known[name][0].lower() == value.lower()) is (sign == "!="):
             return False
-        if of in known and (part.lower() in known[of].lower()) is bool(no):
+        if of in known and (part.lower() in known[of][0].lower()) is bool(no):
             return False
     return True
 
 
-def _read_matrix(job: Mapping[str, Any]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """All values of each key of the job's matrix, those of `include` last, and the values of its
-    first entry, empty where it has none; what runs the tests on a machine like this before fuzzing,
-    other systems and other processors.
+def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """All values of each key of the job's matrix after that of its first entry, which is empty
+    where it has none; what runs the tests on a machine like this before fuzzing, other systems and
+    other processors.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstrategymatrixinclude
     """
@@ -254,18 +248,18 @@ def _read_matrix(job: Mapping[str, Any]) -> tuple[dict[str, tuple[str, ...]], di
         if not entry or (crossed and {**own, **crossed} == {**crossed, **own}):
             entry |= own
         found |= {key: (*found.get(key, ()), *said) for key, said in values.items() if said}
-    return found, {**dict.fromkeys(found, ""), **entry}
+    return {key: (entry.get(key, ""), *said) for key, said in found.items()}
 
 
-def _lines_of(step: Mapping[str, Any], matrix: Mapping[str, str]) -> Iterator[str]:
+def _lines_of(step: Mapping[str, Any], matrix: Matrix) -> Iterator[str]:
     """The commands of a step, with the values of one entry of the matrix."""
     for line in script_lines(step.get("run")):
         yield _fill(line, matrix)
 
 
-def _fill(text: str, matrix: Mapping[str, str]) -> str:
+def _fill(text: str, matrix: Matrix) -> str:
     text = _WORKSPACE.sub(CHECKOUT, text)
-    filled = EXPRESSION.sub(lambda match: matrix.get(match[1], match[0]), text)
+    filled = EXPRESSION.sub(lambda match: matrix.get(match[1], (match[0],))[0], text)
     return filled if len(filled) <= max(LONGEST_LINE, len(text)) else text
 
 
@@ -304,9 +298,7 @@ def _enter(folder: str, name: str) -> str:
     return "" if there.startswith(".") else there
 
 
-def _versions_of(
-    step: Mapping[str, Any], matrix: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _versions_of(step: Mapping[str, Any], matrix: Matrix) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a step asks of a toolchain, by the key of its input; `toolchain` for a version of Rust
     that stands behind the name of its action."""
     for key, value in entries(step.get("with")).items():
@@ -318,6 +310,7 @@ def _versions_of(
                     one
                     for match, text in zip(named, walk_scalars(value), strict=True)
                     for one in (matrix.get(match[1], ()) if match else text.split("\n"))
+                    if one
                 ),
             )
     name, _, version = str(step.get("uses") or "").partition("@")
@@ -336,7 +329,7 @@ def _folder_of(*places: Mapping[str, Any]) -> str:
     return ""
 
 
-def literal_variables(*levels: Any, matrix: Mapping[str, str] = NO_MATRIX) -> dict[str, str]:
+def literal_variables(*levels: Any, matrix: Matrix = NO_MATRIX) -> dict[str, str]:
     """The variables with a literal value, or one of the matrix that asks for nothing which this
     machine lacks, that are the tests' own; later levels take precedence."""
     found: dict[str, str] = {}
