@@ -212,14 +212,11 @@ def _list_steps(job: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Ma
 def _may_run(step: Mapping[str, Any], matrix: Matrix) -> bool:
     """Whether the condition of a step holds here, as far as it is read."""
     said, known = str(step.get("if") or ""), {**matrix, "runner.os": ("Linux",)}
-    if "||" in said or "!(" in said:
-        return True
-    for name, sign, value, no, of, part in _COMPARED.findall(said):
-        if name in known and (known[name][0].lower() == value.lower()) is (sign == "!="):
-            return False
-        if of in known and (part.lower() in known[of][0].lower()) is bool(no):
-            return False
-    return True
+    return bool(re.search(r"\|\||!\(", said)) or not any(
+        (name in known and (known[name][0].lower() == value.lower()) is (sign == "!="))
+        or (of in known and (part.lower() in known[of][0].lower()) is bool(no))
+        for name, sign, value, no, of, part in _COMPARED.findall(said)
+    )
 
 
 def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -240,15 +237,14 @@ def _read_matrix(job: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         if key not in ("include", "exclude")
         if (values := tuple(sorted(walk_scalars(value), key=is_odd)))
     }
-    crossed = {key: values[0] for key, values in found.items()}
+    crossed = {key: values[:1] for key, values in found.items()}
     entry = {**crossed}
     for one in sorted(tables(matrix.get("include")), key=is_odd):
-        values = {key: tuple(walk_scalars(value)) for key, value in one.items()}
-        own = {key: said[0] for key, said in values.items() if said}
+        own = {key: said for key, value in one.items() if (said := tuple(walk_scalars(value)))}
         if not entry or (crossed and {**own, **crossed} == {**crossed, **own}):
             entry |= own
-        found |= {key: (*found.get(key, ()), *said) for key, said in values.items() if said}
-    return {key: (entry.get(key, ""), *said) for key, said in found.items()}
+        found |= {key: (*found.get(key, ()), *said) for key, said in own.items()}
+    return {key: (*entry.get(key, ("",))[:1], *said) for key, said in found.items()}
 
 
 def _lines_of(step: Mapping[str, Any], matrix: Matrix) -> Iterator[str]:

@@ -242,31 +242,17 @@ def test_ranges_are_compared_as_far_as_a_version_is_known(
 
 
 async def test_a_workflow_of_the_repository_that_a_job_calls_is_read(tmp_path: Path) -> None:
-    files = {
-        PATH: (
-            "jobs:\n  unit:\n    strategy: {matrix: {part: [unit, all]}}\n"
-            "    uses: ./.github/workflows/script.yml\n"
-            "    with: {script: 'test:${{ matrix.part }}'}\n"
-        ),
-        ".github/workflows/script.yml": (
-            "on:\n  workflow_call:\n    inputs:\n      script: {type: string}\n"
-            "      folder: {type: string, default: web}\n"
-            "jobs:\n  run:\n    steps:\n"
-            "    - run: cd ${{ inputs.folder }} && npm run ${{ inputs.script }}\n"
-        ),
-        "web/package.json": '{"scripts": {"test": "eslint .", "test:unit": "mocha src"}}\n',
-        "web/src/a.test.js": "",
-    }
+    package = '{"scripts": {"test": "eslint .", "test:unit": "mocha src"}}\n'
+    files = {"web/package.json": package, "web/src/a.test.js": "", PATH: TEXTS["CALLS"]}
+    files[".github/workflows/script.yml"] = TEXTS["CALLED"]
     codebase = await make_codebase(tmp_path, files)
     command, *_ = await main_language(codebase).find_commands(codebase)
     assert command.argv[-1].startswith("cd web && npm run test:unit ")
 
 
 def test_a_server_that_tests_start_by_themselves_is_installed(tmp_path: Path) -> None:
-    ci = (
-        "jobs:\n  test:\n    steps:\n    - run: sudo apt-get install -y redis-server docker-ce\n"
-        "    - run: $GITHUB_WORKSPACE/test.sh\n"
-    )
+    lines = "{run: sudo apt-get install redis-server docker-ce}, {run: $GITHUB_WORKSPACE/test.sh}"
+    ci = f"jobs: {{test: {{steps: [{lines}]}}}}"
     files = {"CMakeLists.txt": "", PATH: ci, "a.c": "", "test.sh": ""}
     for attempt in detect.make_plan(EnvironmentRequest(make_tree(tmp_path, files))):
         assert attempt.recipe.system_packages[-1] == "redis-server"
@@ -280,8 +266,7 @@ def test_extensions_that_manifests_or_ci_ask_for_are_installed(tmp_path: Path) -
 
 
 async def test_tests_for_another_processor_are_left_out(tmp_path: Path) -> None:
-    ci = "jobs:\n  test:\n    steps:\n    - run: go test ./...\n"
-    ci += "    - run: GOARCH=386 go test ./...\n"
+    ci = "jobs: {test: {steps: [{run: go test ./...}, {run: GOARCH=386 go test ./...}]}}"
     codebase = await make_codebase(tmp_path, {PATH: ci, "go.mod": "module a\n", "a.go": ""})
     command, *_ = await main_language(codebase).find_commands(codebase)
     assert " ".join(command.argv) == "go test -json ./..."

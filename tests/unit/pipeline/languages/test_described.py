@@ -239,25 +239,15 @@ async def test_one_of_several_that_cannot_be_installed_is_left_out_but_an_edit_m
 
 
 def test_a_module_that_maven_cannot_build_does_not_take_the_others_with_it(tmp_path: Path) -> None:
-    said = "Failed to execute goal on project slow: Could not resolve till:1"
-    maven = (
-        f"#!/bin/sh\necho \"$*\"\necho '[INFO] Reactor Summary for Till:'\necho '[ERROR] {said}'\n"
-    )
-    (tmp_path / "usr").mkdir()
-    (tmp_path / "usr/mvn").write_text(maven)
-    (tmp_path / "usr/mvn").chmod(0o755)
-    (tmp_path / "bin").mkdir()
     way = of("Java").facts.ways[0]
-    ours = {"/tmp/mvn": f"{tmp_path}/mvn", "/opt/env": str(tmp_path), "/usr/bin": f"{tmp_path}/usr"}
-    script = "\n".join(
-        (f"HOME={tmp_path} PATH={tmp_path}/bin:$PATH", *way.tools, *way.steps, *way.build)
-    )
-    for theirs, here in ours.items():
-        script = script.replace(theirs, here)
-    first, *_, last = (one for one in subprocess.getoutput(script).splitlines() if "-B" in one)
+    script = "\n".join((ROWS["MAVEN"], *way.tools, *way.steps, *way.build))
+    script = re.sub("/opt/env|/tmp(?=/mvn)|(?=/usr/bin)", str(tmp_path), script)
+    told = subprocess.getoutput(f"cd {tmp_path}; {script}")
+    first, last = (one for one in told.splitlines() if "-B" in one)
     assert ("-pl" in first, "-pl !:slow " in last) == (False, True)
     told = subprocess.getoutput(f"tail {tmp_path}/left-out-* /dev/null")
     [why] = explain_left_out(told.replace(f"{tmp_path}/", "/opt/env/"))
+    said = "Failed to execute goal on project slow: Could not resolve till:1"
     assert why == f"`slow` could not be installed, and is left out: [ERROR] {said}."
 
 
