@@ -204,23 +204,20 @@ class Packages:
             inner = [(folder, name) for name in _scripts_named(words, self._scripts(folder))]
         rest = tuple(words[words.index("--") + 1 :]) if "--" in words else ()
         for place, name in inner:
-            key, text = (place, name, rest), self._scripts(place).get(name)
+            key, text = (place, name, rest, *given), self._scripts(place).get(name)
             if key not in seen and text and len(seen) < _MOST_SCRIPTS:
                 seen.add(key)
-                yield from self._expand(place, text, name, seen, rest)
+                for part in self._expand(place, text, name, seen, rest):
+                    yield _set(given, part)
         if not inner and (at := _find_program(words)) is not None:
-            yield self._start(folder, words[at:], script, given, more)
+            start = self._start(folder, words[at:], script, more)
+            yield start if script else _set(given, start)
 
     def _start(
-        self,
-        folder: str,
-        words: Sequence[str],
-        script: str = "",
-        given: Sequence[str] = (),
-        more: Sequence[str] = (),
+        self, folder: str, words: Sequence[str], script: str = "", more: Sequence[str] = ()
     ) -> Part:
         """The start of a runner by the script that is nothing else, which gets `more`; otherwise by
-        its words, with the variables that are `given`."""
+        its words."""
         runner = _runner_of(words)
         names_others = len(words) > 1 or runner is RUNNERS[-1] or self._is_mocha_told(folder)
         runner = runner._replace(takes_paths=runner.takes_paths or not names_others)
@@ -233,12 +230,7 @@ class Packages:
             dashes = ["--"] if manager == "npm" and (options or more) else []
             return Part(folder, (*start, *dashes, *more, *options), runner)
         line = self._exec(folder, shlex.join([*words, *options]))
-        if not given:
-            return Part(folder, tuple(shlex.split(line)), runner)
-        pairs = " ".join(f"{name}={shlex.quote(value)}" for name, _, value in (
-            one.partition("=") for one in given
-        ))  # fmt: skip
-        return Part(folder, ("sh", "-c", f"{pairs} {line}"), runner)
+        return Part(folder, tuple(shlex.split(line)), runner)
 
     def _exec(self, folder: str, line: str) -> str:
         """A line that starts a program of the packages."""
@@ -251,6 +243,15 @@ class Packages:
         if first == "node":
             return line
         return {"pnpm": "pnpm exec ", "bun": "bun run "}.get(manager, "npx --no-install ") + line
+
+
+def _set(given: Sequence[str], part: Part) -> Part:
+    """The part with the variables that stand before what starts it."""
+    pairs = " ".join(
+        f"{name}={shlex.quote(value)}" for name, _, value in (one.partition("=") for one in given)
+    )
+    line = f"{pairs} {shlex.join(part.words)}"
+    return part._replace(words=("sh", "-c", line)) if given else part
 
 
 def _build_first(before: Sequence[str], part: Part) -> Part:

@@ -47,6 +47,8 @@ def parts_of(
         ({"test": "npm run -s go -- test/a && npm run go -- 'test/b/**'", "go": "c8 mocha -x"},
          ["npm run go -- test/a --reporter tap", "npm run go -- test/b/** --reporter tap"]),
         ({"test": "cross-env A=1 jest --ci"}, [f"npm test -- {JEST}"]),
+        ({"test": "TZ=Asia/Tokyo npm run zone && npm run zone", "zone": "ava zone.js"},
+         ["sh -c TZ=Asia/Tokyo npm run zone -- --tap", "npm run zone -- --tap"]),
         ({"test": "node --test"}, ["npm test"]),
         ({"test": "tsc --noEmit && c8 node --test-reporter=x --test 'packages/*/*.test.js'"},
          ["node --test-reporter=x --test packages/*/*.test.js"]),
