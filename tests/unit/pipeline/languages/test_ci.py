@@ -16,16 +16,6 @@ from tests.support.texts import texts_of
 
 PATH = ".github/workflows/ci.yml"
 TEXTS = texts_of(__file__)
-GO: str = TEXTS["GO"]
-WEB: str = TEXTS["WEB"]
-ACTION: str = TEXTS["ACTION"]
-MAVEN: str = TEXTS["MAVEN"]
-GITLAB = """\
-variables: {TILL_MODE: strict}
-before_script: [apt-get install -y libyaml-dev, bundle install]
-rspec:
-  script: [bundle exec rspec --tag smoke]
-"""
 
 
 def plan(tmp_path: Path, files: dict[str, str]) -> tuple[Attempt, ...]:
@@ -44,7 +34,7 @@ async def read(
 async def test_the_job_that_tests_go_says_version_packages_lines_variables_and_command(
     tmp_path: Path,
 ) -> None:
-    files = {"go.mod": "module till\n\ngo 1.18\n", "till.go": "package till\n", PATH: GO}
+    files = {"go.mod": "module till\n\ngo 1.18\n", "till.go": "package till\n", PATH: TEXTS["GO"]}
     said, today = plan(tmp_path, files)
     assert (said.name, today.name) == ("ci", "today")
     assert PATH in said.summary
@@ -140,8 +130,13 @@ def test_variables_of_a_workflow_that_double_each_other_stay_short() -> None:
 
 async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path: Path) -> None:
     package = '{"scripts": {"test": "jest"}, "devDependencies": {"jest": "*"}}'
-    files = {"web/package.json": package, "web/package-lock.json": "", "web/a.js": "", PATH: WEB}
-    files[".github/actions/setup/action.yml"] = ACTION
+    files = {
+        "web/package.json": package,
+        "web/package-lock.json": "",
+        "web/a.js": "",
+        PATH: TEXTS["WEB"],
+    }
+    files[".github/actions/setup/action.yml"] = TEXTS["ACTION"]
     said, _ = plan(tmp_path, files)
     assert "binaries==24.*" in said.recipe.tools[0]
     assert said.recipe.steps == ("cd web && npm ci", "bash -c 'cd web && npm run build' || true")
@@ -150,13 +145,10 @@ async def test_actions_of_the_repository_and_folders_of_steps_are_read(tmp_path:
     assert commands[2] == ("sh", "-c", "cd web && npm run test:unit -- --ci")
 
 
-MATRIX: str = TEXTS["MATRIX"]
-
-
 async def test_the_entry_of_a_matrix_is_one_of_this_machine_and_a_shell_changes_its_folder(
     tmp_path: Path,
 ) -> None:
-    files = {"CMakeLists.txt": "", "a.c": "", PATH: MATRIX}
+    files = {"CMakeLists.txt": "", "a.c": "", PATH: TEXTS["MATRIX"]}
     said, _ = plan(tmp_path, files)
     assert any("cd build && cmake -DCC=gcc /testbed" in line for line in said.recipe.steps)
     commands, _ = await read(tmp_path, files)
@@ -167,7 +159,7 @@ async def test_the_entry_of_a_matrix_is_one_of_this_machine_and_a_shell_changes_
 @pytest.mark.parametrize(
     ("files", "asks"),
     [
-        ({PATH: MAVEN, "pom.xml": "", "A.java": ""}, ""),
+        ({PATH: TEXTS["MAVEN"], "pom.xml": "", "A.java": ""}, ""),
         ({".java-version": "21\n", "pom.xml": "", "A.java": ""}, "21"),
         ({"pom.xml": "<maven.compiler.release>11</maven.compiler.release>", "A.java": ""}, ""),
         ({".ruby-version": "ruby-3.4.1\n", ".rspec": "", "a.rb": ""}, "3.4"),
@@ -199,7 +191,7 @@ def test_files_of_versions_choose_among_the_toolchains_that_can_be_had(
 
 
 async def test_gitlab_says_it_too_and_the_programs_own_words_are_kept(tmp_path: Path) -> None:
-    files = {".gitlab-ci.yml": GITLAB, ".rspec": "", "Gemfile": "", "lib/a.rb": ""}
+    files = {".gitlab-ci.yml": TEXTS["GITLAB"], ".rspec": "", "Gemfile": "", "lib/a.rb": ""}
     (said,) = plan(tmp_path, files)  # its `bundle install` is what is done anyway
     assert "libyaml-dev" in said.recipe.system_packages
     assert "bundle install" in said.recipe.steps[0]
