@@ -150,7 +150,8 @@ def _github_jobs(
         steps = [step for step in _list_steps(job, texts) if _may_run(step, matrix)]
         testing = [step for step in steps if any(map(runs_tests.search, _lines_of(step, matrix)))]
         is_named = NOT_TESTS.search(f"{path.rpartition('/')[2]} {name}")
-        is_odd = _ODD.search(_fill(str(job.get("runs-on")), matrix))
+        machine = _fill(str(job.get("runs-on")), matrix)
+        is_odd = "${{" not in machine and _ODD.search(machine)
         if (is_named or is_odd or not testing) and not SETUP_STEPS.fullmatch(path):
             continue
         lines: list[tuple[str, str]] = []
@@ -160,7 +161,7 @@ def _github_jobs(
             given = {**later}
             own, exported = follow(_folder_of(step, job, document), _lines_of(step, matrix), later)
             lines += own
-            told.append((given, step.get("env"), exported))
+            told.append((given, step.get("env") if "run" in step else None, exported))
             matrix |= {f"env.{key}": (value,) for key, value in later.items()}
         at = steps.index(testing[0]) if testing else len(steps)
         yield CiJob(

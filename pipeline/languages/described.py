@@ -335,13 +335,21 @@ class Described(Language):
             return (command,)
         job = await asyncio.to_thread(self._find_job, manifests.texts)
         lines = job.split(self._runs_tests)[1] if job else []
-        known = [(folder, told) for folder, line in lines if (told := _make_report(way, line))]
+        # A file may speak for one runner, and CI for another of the language.
+        own = (
+            one for one in (way, *self.facts.ways) if any(_make_report(one, x) for _, x in lines)
+        )
+        started = next(own, way)
+        known = [(folder, told) for folder, line in lines if (told := _make_report(started, line))]
         each = ((folder, read_words(line)) for folder, line in known)
         said = [one for one in dict.fromkeys(each) if one[1]]
         found: list[TestCommand] = []
         if said:
             folders = tuple(dict.fromkeys(one for one, _ in said if one and len(said) > 1))
-            found = [replace_frozen(command, argv=run_in_turn(said), folders=folders)]
+            read = {"reader": started.reader, "variables": dict(started.variables)}
+            some = command.some and started.test_files
+            argv = run_in_turn(said)
+            found = [replace_frozen(command, argv=argv, folders=folders, some=some, **read)]
         found += [command] if way.test else []
         others = [] if said else [run_in(folder, read_words(line)) for folder, line in lines[:1]]
         reads = TestCommand(argv=(), source="detection", reader=way.reader)

@@ -210,6 +210,15 @@ async def test_rake_tells_results_by_name_in_a_bundle_as_outside(tmp_path: Path)
     assert any("exec bundle exec rake" in line for line in today.recipe.tools)
 
 
+async def test_the_runner_that_ci_starts_is_read_as_its_own(tmp_path: Path) -> None:
+    ci = "jobs: {test: {steps: [{run: bundle exec rspec}, {run: vendor/bin/phpunit}]}}"
+    files = {"Gemfile": "", "Rakefile": "", "lib/a.rb": "", PATH: ci}
+    codebase = await make_codebase(tmp_path, files)
+    command, usual = await main_language(codebase).find_commands(codebase)
+    assert (command.reader, usual.reader) == ("rspec", "minitest")
+    assert "SPEC_OPTS" in command.variables
+
+
 async def test_a_language_that_nobody_described_is_tested_as_its_ci_does(tmp_path: Path) -> None:
     elixir = "jobs: {test: {steps: [{run: mix deps.get}, {run: mix test --cover}]}}\n"
     files = {"mix.exs": "", "lib/till.ex": "", PATH: elixir}
