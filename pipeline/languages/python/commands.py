@@ -1,6 +1,7 @@
 """The commands that run a Python repository's tests, by pytest, unittest or a script of its own."""
 
 import asyncio
+import itertools
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -213,6 +214,12 @@ def _folders_and_files(codebase: Codebase) -> frozenset[str]:
     return frozenset(found)
 
 
+_TAKES_VALUE = re.compile(
+    r"--(?:cov(?:-report|-config|-fail-under|-context)?|junit-?(?:xml|prefix))"
+)
+"""Options of pytest for reports whose value is the next word."""
+
+
 def _parse_line(line: str) -> tuple[str, ...] | None:
     """Parse a line of tox into a command independent of tox; None unless it runs pytest or
     unittest."""
@@ -227,7 +234,12 @@ def _parse_line(line: str) -> tuple[str, ...] | None:
     if at is None or any("{" in word for word in words):
         return None
     words = words[at:]  # without `coverage run` and similar, which the image may lack
-    rest = [word for word in words[1:] if not word.startswith(("--cov", "--junit"))]
+    rest = [
+        word
+        for before, word in itertools.pairwise(words)
+        if not word.startswith(("--cov", "--junit"))
+        if word.startswith("-") or not _TAKES_VALUE.fullmatch(before)
+    ]
     return ("python", "-m", words[0].rpartition("/")[2].replace("py.test", "pytest"), *rest)
 
 

@@ -30,6 +30,7 @@ TOX_LINES: dict[str, str] = {
     "pytest {posargs:tests -q}": "python -m pytest tests -q",
     "{envpython} -m pytest {toxinidir}/tests": "python -m pytest ./tests",
     "coverage run -m pytest -x": "python -m pytest -x",
+    "pytest --cov src --cov-report xml --cov-branch tests": "python -m pytest tests",
     "py311: python -m unittest discover": "python -m unittest discover",
 }
 
