@@ -4,7 +4,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from posixpath import normpath
 from typing import Any, Final
 
@@ -155,21 +154,21 @@ def _github_jobs(
         if (is_named or is_odd or not testing) and not SETUP_STEPS.fullmatch(path):
             continue
         lines: list[tuple[str, str]] = []
-        told: list[tuple[Any, ...]] = []
+        told: list[dict[str, Any]] = []
         later: dict[str, str] = {}
         for step in steps:
-            given = {**later}
+            told.append({**later, **(entries(step.get("env")) if "run" in step else {})})
             own, exported = follow(_folder_of(step, job, document), _lines_of(step, matrix), later)
             lines += own
-            told.append((given, step.get("env") if "run" in step else None, exported))
+            told[-1] |= exported
             matrix |= {f"env.{key}": (value,) for key, value in later.items()}
         at = steps.index(testing[0]) if testing else len(steps)
         yield CiJob(
             path,
             tuple(lines)[:MOST_LINES],
             versions=dict(pair for step in steps for pair in _versions_of(step, matrix)),
-            env=literal_variables(*shared, *chain(*told[at : at + 1]), matrix=matrix),
-            setup_env=literal_variables(*shared, *chain(*told[:at]), matrix=matrix),
+            env=literal_variables(*shared, *told[at : at + 1], matrix=matrix),
+            setup_env=literal_variables(*shared, *told[:at], matrix=matrix),
         )
 
 

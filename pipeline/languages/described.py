@@ -321,37 +321,37 @@ class Described(Language):
         manifests = await self._read_manifests(codebase)
         way, root = self._find_way(manifests), self.find_root(manifests.names, manifests.root)
         modules = self.find_each(manifests.names, root)[1]
-        command = TestCommand(
-            argv=tuple(configured) or run_in_turn([(one, way.test) for one in modules]),
-            source="configuration" if configured else "detection",
-            folder=root,
-            folders=tuple(filter(None, modules)) if len(modules) > 1 else (),
-            some=way.test_files if len(modules) == 1 else (),
-            takes=self._tests.pattern,
-            reader=way.reader,
-            variables=dict(way.variables),
-        )
+
+        def start(one: Way, argv: Sequence[str], folders: Iterable[str]) -> TestCommand:
+            return TestCommand(
+                argv=tuple(argv),
+                source="configuration" if configured else "detection",
+                folder=root,
+                folders=tuple(filter(None, folders)),
+                some=one.test_files if len(modules) == 1 else (),
+                takes=self._tests.pattern,
+                reader=one.reader,
+                variables=dict(one.variables),
+            )
+
+        each = run_in_turn([(one, way.test) for one in modules])
+        usual = start(way, configured or each, modules if len(modules) > 1 else ())
         if configured:
-            return (command,)
+            return (usual,)
         job = await asyncio.to_thread(self._find_job, manifests.texts)
         lines = job.split(self._runs_tests)[1] if job else []
         # A file may speak for one runner, and CI for another of the language.
-        own = (
-            one for one in (way, *self.facts.ways) if any(_make_report(one, x) for _, x in lines)
-        )
-        started = next(own, way)
-        known = [(folder, told) for folder, line in lines if (told := _make_report(started, line))]
-        each = ((folder, read_words(line)) for folder, line in known)
-        said = [one for one in dict.fromkeys(each) if one[1]]
-        found: list[TestCommand] = []
-        if said:
-            folders = tuple(dict.fromkeys(one for one, _ in said if one and len(said) > 1))
-            read = {"reader": started.reader, "variables": dict(started.variables)}
-            some = command.some and started.test_files
-            argv = run_in_turn(said)
-            found = [replace_frozen(command, argv=argv, folders=folders, some=some, **read)]
-        found += [command] if way.test else []
-        others = [] if said else [run_in(folder, read_words(line)) for folder, line in lines[:1]]
+        for one in (way, *self.facts.ways):
+            known = ((at, _make_report(one, line)) for at, line in lines)
+            words = ((at, read_words(line)) for at, line in known)
+            if said := [pair for pair in dict.fromkeys(words) if pair[1]]:
+                folders = dict.fromkeys(at for at, _ in said) if len(said) > 1 else ()
+                found = [start(one, run_in_turn(said), folders)]
+                break
+        else:
+            found = list[TestCommand]()
+        others = [] if found else [run_in(at, read_words(line)) for at, line in lines[:1]]
+        found += [usual] if way.test else []
         reads = TestCommand(argv=(), source="detection", reader=way.reader)
         found += [replace_frozen(reads, argv=other) for other in others if other]
         return tuple({one.argv: one for one in found}.values())

@@ -15,11 +15,7 @@ _NOT_PROJECTS: Final = re.compile(
     re.IGNORECASE,
 )
 
-IS_DATA: Final = re.compile(
-    r"(?:^|/)(?:tests?[-_]?(?:data|fixtures|inputs?|outputs?)|_*fixtures?_*"
-    r"|snap(?:shot)?s?[-_]tests?)/",
-    re.IGNORECASE,
-)
+IS_DATA: Final = re.compile(r"(?:^|/)(?:test[-_]?data|_*fixtures?_*|snap(?:shot)?s?[-_]tests?)/")
 """Matches paths of what tests read, with tests among it that nobody runs."""
 
 

@@ -1,7 +1,6 @@
 """The commands that run a Python repository's tests, by pytest, unittest or a script of its own."""
 
 import asyncio
-import itertools
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -214,17 +213,16 @@ def _folders_and_files(codebase: Codebase) -> frozenset[str]:
     return frozenset(found)
 
 
-_TAKES_VALUE = re.compile(
-    r"--(?:cov(?:-report|-config|-fail-under|-context)?|junit-?(?:xml|prefix))"
-)
-"""Options of pytest for reports whose value is the next word."""
+_VALUED = "cov(?:-report|-config|-fail-under|-context)?|junit-?(?:xml|prefix)"
+_REPORTS = re.compile(rf"\s--(?:(?:{_VALUED})(?:[= ](?!-)\S+)?|cov-\S+)(?!\S)")
+"""Options of pytest for reports, with a value that is the next word."""
 
 
 def _parse_line(line: str) -> tuple[str, ...] | None:
     """Parse a line of tox into a command independent of tox; None unless it runs pytest or
     unittest."""
     line = _POSARGS.sub(lambda match: match[1] or "", line.strip().lstrip("-@ "))
-    line = line.replace("{envpython}", "python").replace("{envbindir}/", "")
+    line = _REPORTS.sub("", line).replace("{envpython}", "python").replace("{envbindir}/", "")
     line = line.replace("{toxinidir}", ".").replace("{tox_root}", ".")
     try:
         words = shlex.split(line)
@@ -234,13 +232,7 @@ def _parse_line(line: str) -> tuple[str, ...] | None:
     if at is None or any("{" in word for word in words):
         return None
     words = words[at:]  # without `coverage run` and similar, which the image may lack
-    rest = [
-        word
-        for before, word in itertools.pairwise(words)
-        if not word.startswith(("--cov", "--junit"))
-        if word.startswith("-") or not _TAKES_VALUE.fullmatch(before)
-    ]
-    return ("python", "-m", words[0].rpartition("/")[2].replace("py.test", "pytest"), *rest)
+    return ("python", "-m", words[0].rpartition("/")[2].replace("py.test", "pytest"), *words[1:])
 
 
 _NAME = re.compile(r"(?:(?:tests?|testing)/)?(?:run_?tests?|test_?runner)\.py")
