@@ -54,13 +54,7 @@ class EnvironmentMachine(Machine[EnvironmentState]):
     """Replies: `<setup>`, with `<python>` if another is needed; or `<give_up>`."""
 
     def __init__(
-        self,
-        model: Model,
-        *,
-        attempts: int,
-        question: str,
-        build: Build,
-        language: Language,
+        self, model: Model, *, attempts: int, question: str, build: Build, language: Language
     ) -> None:
         """`question` comes from `render_question`."""
         super().__init__(

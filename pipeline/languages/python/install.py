@@ -79,10 +79,7 @@ COMPILER: Final = ("build-essential", "pkg-config", "python3-dev")
 
 
 def find_system_packages(
-    names: Sequence[str],
-    texts: Mapping[str, str],
-    project: Mapping[str, Any],
-    named: Iterable[str],
+    names: Sequence[str], texts: Mapping[str, str], project: Mapping[str, Any], named: Iterable[str]
 ) -> tuple[str, ...]:
     """Find a compiler for a package with parts to compile, and the libraries that its CI names.
 
@@ -148,10 +145,7 @@ class AttemptMaker:
         self.name = guess_name(manifests.texts)
         self.ci = find_ci_recipe(manifests.names, manifests.texts)
         self.packages = find_system_packages(
-            manifests.names,
-            manifests.texts,
-            project_of(manifests.texts),
-            self.ci.system_packages,
+            manifests.names, manifests.texts, project_of(manifests.texts), self.ci.system_packages
         )
         self.version, self.source = find_version(self.name, manifests.texts, asked.described)
 
@@ -201,10 +195,7 @@ class AttemptMaker:
         return Attempt(name, summarise(python, plan, needs), self.recipe(plan, python))
 
     def recipe(
-        self,
-        plan: Plan,
-        python: PythonRequirement,
-        files: tuple[tuple[str, str], ...] = (),
+        self, plan: Plan, python: PythonRequirement, files: tuple[tuple[str, str], ...] = ()
     ) -> Recipe:
         return Recipe(
             system_packages=self.packages,

@@ -16,12 +16,7 @@ from pipeline.languages.manifests import Manifests, parse_json, parse_toml, stri
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.origins import list_stated
-from pipeline.languages.python.requirements import (
-    TEST_NAMES,
-    extra_names,
-    first_of,
-    group_names,
-)
+from pipeline.languages.python.requirements import TEST_NAMES, extra_names, first_of, group_names
 from sandbox.guest.installer.requirements import is_public_index, name_of, normalise_name
 from sandbox.layout import CHECKOUT
 

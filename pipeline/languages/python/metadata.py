@@ -20,10 +20,7 @@ def distribution_name(texts: Mapping[str, str]) -> str | None:
     stated = table(project, "project").get("name") or table(project, "tool", "poetry").get("name")
     if isinstance(stated, str):
         return stated
-    for name, pattern in (
-        ("PKG-INFO", r"^Name:\s*(\S+)"),
-        ("setup.cfg", r"^name\s*=\s*(\S+)"),
-    ):
+    for name, pattern in (("PKG-INFO", r"^Name:\s*(\S+)"), ("setup.cfg", r"^name\s*=\s*(\S+)")):
         match = re.search(pattern, texts.get(name, ""), re.MULTILINE)
         if match:
             return match[1]

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, Final, cast
 
-from pipeline.languages.manifests import (
-    Manifests,
-    parse_ini,
-    parse_toml,
-    strings,
-    table,
-)
+from pipeline.languages.manifests import Manifests, parse_ini, parse_toml, strings, table
 from pipeline.languages.python.interpreter import translate_poetry_bound
 from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.tox_nox import Routine, tox_routine

@@ -148,9 +148,7 @@ async def test_what_cannot_be_imported_is_left_for_the_next_attempt(tmp_path: Pa
     assert case.engine.opened == ["bad", "good"]
 
 
-async def test_with_few_failures_one_more_attempt_is_made_and_the_best_kept(
-    tmp_path: Path,
-) -> None:
+async def test_with_few_failures_one_more_attempt_is_made_and_the_best_kept(tmp_path: Path) -> None:
     engine = PlannedEngine(("some", "bad", "good"), {"some": FEW_FAIL, "bad": BROKEN, "good": GOOD})
     environment = await Case(tmp_path, engine).prepare({})
     assert environment.image == "some"

@@ -103,8 +103,7 @@ def test_a_test_keeps_its_name_where_an_edit_moves_its_line(reader: str, printed
 
 
 @pytest.mark.parametrize(
-    ("paths", "name"),
-    ROWS["the_main_language_is_that_of_a_manifest_of_python_else_of_most_files"],
+    ("paths", "name"), ROWS["the_main_language_is_that_of_a_manifest_of_python_else_of_most_files"]
 )
 def test_the_main_language_is_that_of_a_manifest_of_python_else_of_most_files(
     paths: list[str], name: str
@@ -343,8 +342,7 @@ def test_a_go_test_passes_fails_by_its_own_check_or_is_broken(
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "output", "verdict"),
-    ROWS["every_runners_own_exit_codes_are_failures"],
+    ("path", "code", "output", "verdict"), ROWS["every_runners_own_exit_codes_are_failures"]
 )
 def test_every_runners_own_exit_codes_are_failures(
     path: str, code: int, output: str, verdict: str
@@ -401,10 +399,7 @@ def test_a_script_that_compiles_what_it_needs_is_known(
     assert of(name).compiles(script) is alone
 
 
-@pytest.mark.parametrize(
-    "script",
-    ROWS["a_control_of_an_honest_shell_script_never_passes"],
-)
+@pytest.mark.parametrize("script", ROWS["a_control_of_an_honest_shell_script_never_passes"])
 def test_a_control_of_an_honest_shell_script_never_passes(tmp_path: Path, script: str) -> None:
     control = of("JavaScript").write_control_script(script, "", "abc")
     ends: list[int] = []

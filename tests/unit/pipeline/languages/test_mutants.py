@@ -52,8 +52,7 @@ async def test_tests_and_documentation_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "line", "spoilt"),
-    ROWS["a_line_is_spoilt_by_the_grammar_of_its_language"],
+    ("path", "line", "spoilt"), ROWS["a_line_is_spoilt_by_the_grammar_of_its_language"]
 )
 async def test_a_line_is_spoilt_by_the_grammar_of_its_language(
     path: str, line: str, spoilt: str

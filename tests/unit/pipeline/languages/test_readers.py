@@ -40,9 +40,6 @@ def test_unittests_lines_are_read() -> None:
         "Ran 6 tests\n"
     )
     assert parse_console_output(output) == (
-        {
-            "test_a (tests.t.T.test_a)",
-            "test_d (tests.t.T.test_d)",
-        },
+        {"test_a (tests.t.T.test_a)", "test_d (tests.t.T.test_d)"},
         {"test_b (tests.t.T.test_b)", "nope (unittest.loader._FailedTest.nope)"},
     )

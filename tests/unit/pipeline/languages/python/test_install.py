@@ -285,9 +285,7 @@ def test_the_members_of_a_workspace_are_installed(tmp_path: Path) -> None:
     assert find_packages(WORKSPACE, {}, members) == ("core", "till")
 
 
-def test_what_a_project_takes_by_a_path_of_the_tree_is_installed_from_there(
-    tmp_path: Path,
-) -> None:
+def test_what_a_project_takes_by_a_path_of_the_tree_is_installed_from_there(tmp_path: Path) -> None:
     project = "[project]\nname = '{0}'\ndependencies = ['{1}']\n[tool.uv.sources]\n"
     project += "{1} = {{ path = '../{2}', editable = true }}\n"
     files = {

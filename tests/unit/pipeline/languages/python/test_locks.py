@@ -73,10 +73,7 @@ PYLOCK: str = TEXTS["PYLOCK"]
 
 def test_pipfile_lock_and_pylock_are_read_without_a_manifest_beside_them(tmp_path: Path) -> None:
     expected = {
-        "Pipfile.lock": [
-            "six==1.16.0 --hash=sha256:0a",
-            "oven @ git+https://e.org/oven@f00",
-        ],
+        "Pipfile.lock": ["six==1.16.0 --hash=sha256:0a", "oven @ git+https://e.org/oven@f00"],
         "pylock.toml": ["six==1.16.0 --hash=sha256:0a", "pytest==8.0.0"],
     }
     for name, text in {"Pipfile.lock": PIPFILE_LOCK, "pylock.toml": PYLOCK}.items():
