@@ -28,7 +28,7 @@ class Ground(Frozen):
     projects: tuple[str, ...] = ()
     """The folders with a manifest; empty for the root."""
     others: tuple[str, ...] = ()
-    """Those of them that are of no language that is installed."""
+    """Those of them, but the root, that are of no language that is installed."""
 
     def find_reported(self, results: Iterable[str]) -> set[str]:
         """The test files from which the tests named `results` come.
@@ -104,7 +104,7 @@ async def survey(codebase: Codebase) -> Ground:
     return Ground(
         tests=await list_tests(codebase),
         projects=tuple(projects),
-        others=tuple(one for one in projects if one not in installed),
+        others=tuple(one for one in projects if one and one not in installed),
     )
 
 

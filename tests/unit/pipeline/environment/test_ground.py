@@ -111,6 +111,7 @@ async def test_a_project_from_which_no_result_comes_is_named(tmp_path: Path) -> 
         (("go.mod", "sdk/go.mod"), "", ()),
         (("go.mod", "web/package.json", "docs/package.json"), "", ("web",)),
         (("api/pom.xml", "web/package.json"), "api", ("api", "web")),
+        (("CMakeLists.txt", "requirements.txt"), "", ()),
         (("api/requirements.txt", "web/package.json"), "web", ("api", "web")),
     ],
 )
@@ -119,7 +120,7 @@ async def test_projects_that_are_not_installed_are_named(
 ) -> None:
     ground = await survey(await make_codebase(tmp_path, {**dict.fromkeys(files, ""), "a.go": ""}))
     said = ground.describe_choice(root)
-    assert {*re.findall(r"`(\w+)`", said.partition("; the setting")[0])} == {*named}
+    assert {*re.findall(r"`([\w.]+)`", said.partition("; the setting")[0])} == {*named}
 
 
 NOTHING = (
