@@ -33,7 +33,7 @@ from pipeline.regression.near_tests import find_startable
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.store import Store
-from prompts.text import shorten
+from prompts.text import shorten, strip_ansi
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
 from sandbox.program import shell_command
@@ -108,7 +108,7 @@ class HealthCheck:
         if program is None:
             line = self._language.facts.toolchain
             told = (await self._sandbox.run(shell_command(line))).output if line else ""
-            named = ", ".join(filter(None, map(str.strip, told.splitlines()[:3])))
+            named = ", ".join(filter(None, map(str.strip, strip_ansi(told).splitlines()[:3])))
             return Health(loads_nothing=True, toolchain=named[:200])
         return parse_imports((await self._sandbox.run(program)).output, mark)
 

@@ -25,6 +25,8 @@ MOST_RECORDS = 64 * 1024 * 1024
 """Bytes of records that are read."""
 MOST_SENT = 6 * 1024 * 1024
 """Bytes of printed records, and of all documents."""
+MOST_FILES = 5000
+"""Reports: Maven and Gradle write one for each class of tests."""
 PROGRESS_SECONDS = 2
 """Between two lines of progress."""
 PR_SET_DUMPABLE = 4
@@ -199,7 +201,7 @@ def _find_documents(folder: str, since: float) -> "list[bytes]":
                 place = os.path.relpath(path).replace("\n", " ").encode("utf-8", "replace")
                 found.append(place + b"\n" + document)
                 left -= len(document)
-    return found[:50]
+    return found[:MOST_FILES]
 
 
 def _read_document(path: str, since: float, most: int) -> bytes:

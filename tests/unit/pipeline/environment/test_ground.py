@@ -152,3 +152,11 @@ async def test_a_command_that_names_no_test_is_not_the_last_that_is_tried(
     files = {"Makefile": makefile, "x.zig": "", ".github/workflows/ci.yml": steps}
     found = await check_health(tmp_path, files)
     assert (found.command, found.passed) == (("make", "test"), 2)
+
+
+async def test_each_of_many_report_files_is_read(tmp_path: Path) -> None:
+    """Maven and Gradle write one for each class of tests."""
+    write = "echo \"<testsuite><testcase name='t$$n'/></testsuite>\" >r$$n.xml"
+    check = f"check:\n\t@for n in $$(seq 300); do {write}; done\n"
+    found = await check_health(tmp_path, {"Makefile": check, "x.zig": ""})
+    assert (found.passed, found.failed) == (300, 0)
