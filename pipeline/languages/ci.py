@@ -72,7 +72,7 @@ _FOR_LATER: Final = re.compile(
 )
 """Sets a variable for the steps that follow."""
 _COMPARED: Final = re.compile(
-    r"(?:matrix\.)?([\w.-]{1,100}) ?([!=]=) ?'([^']{0,100})'"
+    r"(?<![\w.-])(?:matrix\.)?([\w.-]{1,100}) ?([!=]=) ?'([^']{0,100})'"
     r"|(!?)(?:startsWith|contains)\((?:matrix\.)?([\w.-]{1,100}), ?'([^']{0,100})'\)"
 )
 _USED: Final = re.compile(r"\$(?:\{(?=\w{1,100}\}))?([A-Za-z_]\w{0,99})\}?")
