@@ -22,7 +22,7 @@ from pipeline.languages.readers import (
     parse_sympy_output,
     ran_nothing,
 )
-from pipeline.languages.registry import drop_progress, shorten_failures
+from pipeline.languages.registry import drop_progress, find_error, shorten_failures
 from pipeline.languages.reports import READERS, WORDS
 from pipeline.languages.test_command import TestCommand, split_places
 from pipeline.regression.command import RequestedTests
@@ -307,7 +307,9 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
     if not each and not problem and not command.can_choose and code not in (None, 126, 127):
         name = " ".join(command.argv)[:500]
         if sent.documents or found.skipped or ran_nothing(sent.execution.output):
-            problem = f"`{name}` says that it ran no test (exit code {code})."
+            error = find_error("", sent.execution.output)[:200].rstrip(".") if code else ""
+            after = f", after: {error}" if error else ""
+            problem = f"`{name}` says that it ran no test (exit code {code}{after})."
         else:
             found.add(name, good=code == 0, seconds=execution.seconds)
     offline = recorded.offline & found.failed
