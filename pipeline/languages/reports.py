@@ -49,11 +49,13 @@ def read_go(output: str, _: Sequence[bytes]) -> Outcomes:
 
 _LIBTEST: Final = re.compile(r"test (.{1,400}?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
 _TARGET: Final = re.compile(
-    r"\s+(?:Running (?:unittests )?|Doc-tests )(\S{1,300})"
+    r"\s+(?:Running (?:unittests )?|Doc-tests )(?!`)(\S{1,300})"
     r"(?: \((?:\S{0,300}/)?(\S{1,200}?)(?:-\w+)?\))?"
 )
 
 
+_VERBOSE: Final = re.compile(r"\s+Running `\S{0,300}/(\S{1,200}?)-[0-9a-f]{16}\b")
+"""Under `--verbose` a target's program alone is named, whose number an edit changes."""
 _AT_LINE: Final = re.compile(r"(?: \(line |_line_)(\d{1,9})\)?")
 
 
@@ -65,7 +67,9 @@ def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:
     found, target, crates = Outcomes(), "", dict[str, str]()
     examples: list[tuple[str, int, str]] = []
     for line in _list_lines(output):
-        if match := _TARGET.match(line):
+        if match := _VERBOSE.match(line):
+            target = match[1]
+        elif match := _TARGET.match(line):
             crate = match[2] or ""
             is_first = crates.setdefault(match[1], crate) == crate
             target = match[1] if is_first else f"{crate}/{match[1]}"

@@ -73,6 +73,7 @@ JEST_REPORT = json.dumps(
         ("go", GO_REPORT, "", {"till::TestAny"}, {"till::TestEmpty", "till/broken"}),
         ("libtest", CARGO_REPORT, "", {"src/lib.rs::any", "till::src/lib.rs - total"},
          {"src/lib.rs::empty"}),
+        ("libtest", ROWS["VERBOSE_REPORT"], "", {"till::a::any"}, {"till::src/lib.rs - total"}),
         ("libtest", MEMBERS_REPORT, "", {"src/lib.rs::any"}, {"beta/src/lib.rs::any"}),
         ("lines", TAP_REPORT, "", {"count", "nested"}, {"total"}),
         ("lines", AUTOMAKE_REPORT, "", {"tests/jqtest"}, {"tests/shtest"}),
