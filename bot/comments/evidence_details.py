@@ -5,10 +5,11 @@ from difflib import SequenceMatcher
 
 from bot.comments.render import render
 from bot.safe_text import block, code, details, prose, script_block
-from pipeline.codebase.unified_diff import list_paths
+from pipeline.codebase.unified_diff import list_paths, parse_diff
 from pipeline.data.suite_reports import SKIPPED, FurtherScript, SuiteReport
 from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
+from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import shorten_failures
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
 from pipeline.selection.explain import describe_end, describe_ends
@@ -89,6 +90,7 @@ def render_limits(selection: Selection, absent: Sequence[str] = ()) -> str:
         text.append(selection.evidence.cut_short)
     text += [
         *suspicious_sentences(selection.candidate.patch.diff),
+        _old_tests_sentence(selection.candidate.patch.diff),
         _ran_sentence(selection.evidence.suite),
         _otherwise_sentence(selection),
         _unseen_sentence(selection),
@@ -102,6 +104,22 @@ def render_limits(selection: Selection, absent: Sequence[str] = ()) -> str:
 def suspicious_sentences(diff: str) -> list[str]:
     """What in an edit a person should look at."""
     return [f"The edit {prose(words, 300)}" for words in find_suspicious(diff)]
+
+
+def _old_tests_sentence(diff: str) -> str:
+    """On lines of existing tests that an edit changes or removes, and so counts as passing; empty
+    if it only adds to tests or moves lines."""
+    found: list[str] = []
+    for file in parse_diff(diff):
+        lines = [(marker, text.strip()) for hunk in file.hunks for marker, text in hunk.lines]
+        gone = [text for marker, text in lines if marker == "-" and text]
+        count = sum(("+", text) not in lines for text in gone)
+        if count and file.old and is_test(file.old):
+            found.append(f"{pluralize(count, 'line')} of {code(file.old, 100)}")
+    named = join_names(found, 5)
+    return (
+        f"The edit changes or removes {named}: check that the issue asks for it." if found else ""
+    )
 
 
 def _absent_sentence(absent: Sequence[str]) -> str:

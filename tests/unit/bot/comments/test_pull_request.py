@@ -91,6 +91,18 @@ def test_a_person_is_told_what_could_forge_the_results() -> None:
     assert "\n- The edit adds `atexit` to `conftest.py`, which can forge results.\n" in limits
 
 
+def test_a_person_is_told_of_lines_of_old_tests_that_the_edit_changes() -> None:
+    """Seen with pylint's issue 8898: an old assertion was rewritten, and none of them "broken"."""
+
+    def limits(new: str) -> str:
+        edit = FIX + diff_of("assert total(1, 2) == -1\n", new, "tests/test_old.py")
+        return body_of(a_selection(fix=edit)).partition("## Limits")[2]
+
+    assert "1 line of `tests/test_old.py`" in limits("assert total(1, 2) == 3\n")
+    kept = "import shop\n\n\ndef test_total():\n    assert total(1, 2) == -1\n"
+    assert "test_old" not in limits(kept)
+
+
 def test_a_log_does_not_show_a_character_for_each_test() -> None:
     lines = [
         "tests/test_a.py ..s.                    [  3%]",
