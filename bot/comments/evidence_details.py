@@ -112,14 +112,13 @@ def _old_tests_sentence(diff: str) -> str:
     found: list[str] = []
     for file in parse_diff(diff):
         lines = [(marker, text.strip()) for hunk in file.hunks for marker, text in hunk.lines]
-        gone = [text for marker, text in lines if marker == "-" and text]
-        count = sum(("+", text) not in lines for text in gone)
+        added = {"", *(text for marker, text in lines if marker == "+")}
+        count = sum(marker == "-" and text not in added for marker, text in lines)
         if count and file.old and is_test(file.old):
             found.append(f"{pluralize(count, 'line')} of {code(file.old, 100)}")
-    named = join_names(found, 5)
-    return (
-        f"The edit changes or removes {named}: check that the issue asks for it." if found else ""
-    )
+    if not found:
+        return ""
+    return f"The edit changes or removes {join_names(found, 5)}: check that the issue asks for it."
 
 
 def _absent_sentence(absent: Sequence[str]) -> str:

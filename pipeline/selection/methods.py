@@ -93,7 +93,8 @@ def likeliest_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
     """The best of `behaving_alike`, before what they change besides, and how much, counts."""
     group = behaving_alike(standings, candidate)
     keys = {c: _quality_among_alike(standings, c)[:2] for c in group}
-    return tuple(c for c in group if keys[c] == max(keys.values()))
+    top = max(keys.values())
+    return tuple(c for c in group if keys[c] == top)
 
 
 def _prior_of_code(standings: Standings, candidate: int) -> float:
